@@ -1,0 +1,73 @@
+// The safetensors container, read through a memory map.
+//
+// File: u64 little-endian header length n, n bytes of JSON, then the data. The JSON maps each tensor
+// name to {dtype, shape, data_offsets: [begin, end)}, offsets counted from the end of the header.
+// Offsets need not be multiples of the element size: read elements with memcpy.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cupel/base/file.h"
+
+namespace cupel {
+
+enum class Dtype { kF64, kF32, kF16, kBF16, kF8E4M3, kF8E5M2, kF8E8M0, kI64, kI32, kI16, kI8, kU8, kBool };
+
+std::size_t dtype_size(Dtype dtype);        // bytes an element
+std::string_view dtype_name(Dtype dtype);   // as in the file, for example "F8_E4M3"
+
+struct Tensor {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  std::vector<std::int64_t> shape;
+  std::uint64_t begin = 0;                // byte offset in the file
+  std::span<const std::byte> data;        // any alignment; empty when only the header is there
+  std::string file;                       // path, for errors
+
+  std::int64_t elements() const;
+  std::size_t bytes() const;              // elements() * dtype_size(dtype)
+  // "[768, 256]"
+  std::string shape_text() const;
+};
+
+// One file. Every tensor is checked on opening: dtype known, shape x dtype = bytes without overflow,
+// offsets in range and not overlapping, names unique. Throws InputError naming file, tensor, offset.
+class SafetensorsFile {
+ public:
+  enum class Data { kRequired, kHeaderOnly };  // kHeaderOnly: the file may end after its header
+
+  explicit SafetensorsFile(const std::filesystem::path& path, Data data = Data::kRequired);
+
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  const std::filesystem::path& path() const { return file_.path(); }
+  // The JSON header with its length prefix.
+  std::span<const std::byte> header_bytes() const;
+
+ private:
+  MappedFile file_;
+  std::size_t header_size_ = 0;
+  std::vector<Tensor> tensors_;
+};
+
+// Parses a header alone (the JSON text). `file_size` bounds the offsets. For the class above and for
+// the fuzzer.
+std::vector<Tensor> parse_safetensors_header(std::string_view json, std::uint64_t data_begin,
+                                             std::uint64_t file_size, std::string_view where,
+                                             SafetensorsFile::Data data);
+
+// Writes one file, tensors in the order given, complete or not at all.
+struct TensorToWrite {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  std::vector<std::int64_t> shape;
+  std::span<const std::byte> data;
+};
+void write_safetensors(const std::filesystem::path& path, std::span<const TensorToWrite> tensors);
+
+}  // namespace cupel
