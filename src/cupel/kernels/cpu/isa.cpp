@@ -1,0 +1,39 @@
+#include "cupel/kernels/isa.h"
+
+#include <hwy/targets.h>
+
+#include <string>
+
+#include "cupel/base/error.h"
+
+namespace cupel {
+
+Isa parse_isa(std::string_view name) {
+  if (name == "auto") return Isa::kAuto;
+  if (name == "avx2") return Isa::kAvx2;
+  if (name == "avx512") return Isa::kAvx512;
+  throw InputError("--isa", "auto, avx2 or avx512", std::string(name));
+}
+
+void require_baseline_isa() {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
+    throw InputError("processor", "AVX2 and FMA", "neither or only one of them");
+  }
+}
+
+void set_isa(Isa isa) {
+  hwy::SetSupportedTargetsForTest(0);
+  const std::int64_t supported = hwy::SupportedTargets();
+  if (isa == Isa::kAvx512 && (supported & HWY_AVX3) == 0) {
+    throw InputError("--isa", "an instruction set of this processor", "avx512");
+  }
+  if (isa == Isa::kAvx2) hwy::SetSupportedTargetsForTest(HWY_AVX2);
+  if (isa == Isa::kAvx512) hwy::SetSupportedTargetsForTest(HWY_AVX3 | HWY_AVX2);
+  hwy::GetChosenTarget().DeInit();
+}
+
+std::string_view active_isa() {
+  return (hwy::SupportedTargets() & HWY_AVX3) != 0 ? "avx512" : "avx2";
+}
+
+}  // namespace cupel

@@ -1,0 +1,33 @@
+// Matrix products y = x W^T, the bulk of the work (spec section 3.3).
+//
+// Contract: out[row, o] is one ascending chain of fused multiply-adds over the input index, on the
+// dequantised weight (exact for power-of-two scales) and the given x. It does not depend on the
+// other rows, the other outputs, the number of threads or the instruction set.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "cupel/base/thread_pool.h"
+#include "cupel/kernels/packed_matrix.h"
+
+namespace cupel {
+
+struct LinearParams {
+  const float* x = nullptr;  // [rows, k], rows x_stride apart
+  std::size_t x_stride = 0;
+  std::size_t rows = 0;
+  const PackedMatrix* weight = nullptr;  // [n, k]
+  float* out = nullptr;                  // [rows, n], rows out_stride apart
+  std::size_t out_stride = 0;
+  bool round_bf16 = false;  // store the nearest bf16 instead of the fp32 sum
+};
+
+// Runs all products as one parallel loop; they must not write the same memory.
+void linear(ThreadPool& pool, std::span<const LinearParams> products);
+
+inline void linear(ThreadPool& pool, const LinearParams& product) {
+  linear(pool, std::span(&product, 1));
+}
+
+}  // namespace cupel

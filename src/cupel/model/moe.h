@@ -1,0 +1,24 @@
+// The mixture-of-experts half of a block (spec section 3.11).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "cupel/base/thread_pool.h"
+#include "cupel/checkpoint/config.h"
+#include "cupel/kernels/numerics.h"
+#include "cupel/model/weights.h"
+
+namespace cupel {
+
+struct MoeParams {
+  const ModelConfig* config = nullptr;
+  const MoeWeights* weights = nullptr;
+  Numerics numerics = Numerics::kReference;
+  std::span<const std::int32_t> ids;  // [rows] token ids, for hash layers
+  const float* x = nullptr;           // [rows, hidden], ffn-normed
+  float* out = nullptr;               // [rows, hidden]
+};
+void moe(ThreadPool& pool, const MoeParams& params);
+
+}  // namespace cupel

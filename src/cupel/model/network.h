@@ -1,0 +1,88 @@
+// The target network (spec section 3): embedding, blocks of attention and mixture-of-experts joined
+// by hyper-connections, output head.
+//
+// A step may hold rows of any number of sequences, prompt chunks and single tokens mixed; the
+// result of a row depends on its own sequence alone (DESIGN section 5).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cupel/attention/backend.h"
+#include "cupel/base/thread_pool.h"
+#include "cupel/checkpoint/checkpoint.h"
+#include "cupel/kernels/numerics.h"
+#include "cupel/model/step.h"
+#include "cupel/model/weights.h"
+
+namespace cupel {
+
+struct NetworkOptions {
+  BackendKind backend = BackendKind::kUnified;
+  KvDtype kv_dtype = KvDtype::kAuto;
+  Numerics numerics = Numerics::kReference;
+};
+
+// Tokens to append to one sequence.
+struct SegmentInput {
+  SequenceState* state = nullptr;
+  std::span<const std::int32_t> ids;  // at least one, each in [0, vocab)
+};
+
+// Mixture weights of one half-block and the mixed input.
+struct HyperMix {
+  std::vector<float> mixed;  // [rows, hidden]: u
+  std::vector<float> post;   // [rows, hc]
+  std::vector<float> comb;   // [rows, hc, hc]
+};
+
+enum class Half { kAttention, kMoe };
+
+class Network {
+ public:
+  Network(const Checkpoint& checkpoint, const NetworkOptions& options, ThreadPool& pool);
+
+  SequenceState open();
+  void close(SequenceState& state);
+  // A new sequence in the state of `from`.
+  SequenceState fork(const SequenceState& from);
+
+  // Appends the inputs and returns logits [logits_rows.size(), vocab] fp32 of the given rows, where
+  // row numbers count over all inputs in order. Inputs must belong to different sequences.
+  std::vector<float> forward(std::span<const SegmentInput> inputs,
+                             std::span<const std::size_t> logits_rows,
+                             const StepTaps* taps = nullptr);
+
+  // The parts of a block, for tests and comparisons that start from given values. `streams` is
+  // [rows, hc, hidden].
+  StepContext make_step(std::span<const SegmentInput> inputs, const StepTaps* taps = nullptr) const;
+  std::vector<float> embed(const StepContext& step) const;
+  HyperMix mix(int layer, Half half, const float* streams, std::size_t rows) const;
+  // Attention or MoE output [rows, hidden] for a mixed input u; attention stores the rows' keys.
+  std::vector<float> half(int layer, Half half, const StepContext& step, const HyperMix& mix);
+  void join(const HyperMix& mix, const float* y, float* streams, std::size_t rows) const;
+  std::vector<float> final_hidden(const float* streams, std::size_t rows) const;  // [rows, hidden]
+  std::vector<float> logits(const float* hidden, std::size_t rows) const;         // [rows, vocab]
+
+  const ModelConfig& config() const { return config_; }
+  AttentionBackend& backend() { return *backend_; }
+  // Names model, backend, numerics and KV dtype.
+  std::string fingerprint() const;
+  std::size_t weight_bytes() const { return weights_.bytes; }
+
+ private:
+  bool compressed(int layer) const { return config_.kind(layer) != LayerKind::kSlidingOnly; }
+
+  ModelConfig config_;
+  NetworkOptions options_;
+  ThreadPool& pool_;
+  NetworkWeights weights_;
+  std::unique_ptr<AttentionBackend> backend_;
+  std::vector<float> plain_frequencies_, compressed_frequencies_;
+  std::string checkpoint_fingerprint_;
+};
+
+}  // namespace cupel

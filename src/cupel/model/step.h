@@ -1,0 +1,64 @@
+// What a forward pass works on: a step of rows (tokens) of any number of sequences.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "cupel/attention/backend.h"
+#include "cupel/checkpoint/config.h"
+#include "cupel/kernels/rope.h"
+
+namespace cupel {
+
+// The pending rows of one compressor (spec section 4): values and gates with ape added. Ratio 4:
+// rows 0..3 are the last complete window, 4..7 the one being filled. Ratio 128: the one being filled.
+struct CompressorState {
+  std::vector<float> values, gates;  // [rows, C]
+  bool has_previous = false;         // ratio 4: rows 0..3 hold a window
+};
+
+// Everything a sequence carries from step to step besides the rows its backend stores.
+struct SequenceState {
+  int slot = -1;             // of the attention backend
+  std::int64_t length = 0;   // tokens processed
+  std::vector<CompressorState> compressors;        // by layer; empty states where ratio is 0
+  std::vector<CompressorState> index_compressors;  // by layer; ratio 4 only
+};
+
+// Rows of one sequence: positions state->length ... + rows.
+struct Segment {
+  SequenceState* state = nullptr;
+  std::size_t rows = 0;
+  std::size_t first_row = 0;
+};
+
+// Values seen on the way, for tests and for locating differences. `name` is "streams", "attn_out",
+// "ffn_out" (layer >= 0) or "final_hidden" (layer -1); `values` is [rows, width].
+using Tap = std::function<void(std::string_view name, int layer, std::span<const float> values,
+                               std::size_t width)>;
+// The indexer's choice in a ratio-4 layer, [rows, index_topk], -1 = none.
+using SelectionTap = std::function<void(int layer, std::span<const std::int32_t> chosen)>;
+
+struct StepTaps {
+  Tap values;
+  SelectionTap selection;
+};
+
+// The rows of a step with everything the layers derive from positions alone.
+struct StepContext {
+  std::vector<std::int32_t> ids;                 // [rows]
+  std::vector<Segment> segments;
+  std::vector<AttentionSegment> attention_segments;
+  std::vector<std::int64_t> positions;           // [rows]
+  RopeTable plain_rope;                          // rows' positions, base rope_theta
+  RopeTable compressed_rope;                     // rows' positions, base compress_rope_theta, YaRN
+  const StepTaps* taps = nullptr;
+
+  std::size_t rows() const { return ids.size(); }
+};
+
+}  // namespace cupel
