@@ -45,7 +45,8 @@ std::string Network::fingerprint() const {
 }
 
 SequenceState Network::open() {
-  SequenceState state{.slot = backend_->open()};
+  SequenceState state;
+  state.slot = backend_->open();
   state.compressors.resize(size(config_.layers));
   state.index_compressors.resize(size(config_.layers));
   for (int l = 0; l < config_.layers; ++l) {
