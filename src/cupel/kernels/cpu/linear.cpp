@@ -83,27 +83,32 @@ void decode_bf16(const PackedMatrix& w, std::size_t panel, std::size_t k0, std::
   }
 }
 
-// acc[r] += x[r, 0..count) * b, one chain an output, for `Rows` rows.
+// For `Rows` rows: acc[r] += (x[r, k0..k0+block) * b) for each block of [0, count) in turn.
 template <std::size_t Rows>
 HWY_INLINE void tile(const float* x, std::size_t x_stride, const float* b, std::size_t count,
-                     float* acc) {
-  V16 sum[Rows];
-  for (std::size_t r = 0; r < Rows; ++r) sum[r] = load16(acc + r * kPanel);
-  for (std::size_t k = 0; k < count; ++k) {
-    const V16 w = load16(b + k * kPanel);
-    for (std::size_t r = 0; r < Rows; ++r) sum[r] = fma16(set16(x[r * x_stride + k]), w, sum[r]);
+                     std::size_t block, float* acc) {
+  for (std::size_t k0 = 0; k0 < count; k0 += block) {
+    const std::size_t end = std::min(count, k0 + block);
+    V16 sum[Rows];
+    for (std::size_t r = 0; r < Rows; ++r) sum[r] = zero16();
+    for (std::size_t k = k0; k < end; ++k) {
+      const V16 w = load16(b + k * kPanel);
+      for (std::size_t r = 0; r < Rows; ++r) sum[r] = fma16(set16(x[r * x_stride + k]), w, sum[r]);
+    }
+    for (std::size_t r = 0; r < Rows; ++r) {
+      store16(add16(load16(acc + r * kPanel), sum[r]), acc + r * kPanel);
+    }
   }
-  for (std::size_t r = 0; r < Rows; ++r) store16(sum[r], acc + r * kPanel);
 }
 
 template <std::size_t Rows>
 void tail_tile(std::size_t rows, const float* x, std::size_t x_stride, const float* b,
-               std::size_t count, float* acc) {
+               std::size_t count, std::size_t block, float* acc) {
   if constexpr (Rows > 0) {
     if (rows == Rows) {
-      tile<Rows>(x, x_stride, b, count, acc);
+      tile<Rows>(x, x_stride, b, count, block, acc);
     } else {
-      tail_tile<Rows - 1>(rows, x, x_stride, b, count, acc);
+      tail_tile<Rows - 1>(rows, x, x_stride, b, count, block, acc);
     }
   }
 }
@@ -113,6 +118,7 @@ void panel_product(const LinearParams& p, std::size_t panel, std::size_t row0, s
   HWY_ALIGN float decoded[kBlock * kPanel];
   HWY_ALIGN float acc[kRowBlock * kPanel];
   const PackedMatrix& w = *p.weight;
+  const std::size_t block = w.sum_block();
   std::fill_n(acc, rows * kPanel, 0.0f);
   for (std::size_t k0 = 0; k0 < w.k(); k0 += kBlock) {
     const std::size_t count = std::min(kBlock, w.k() - k0);
@@ -128,9 +134,9 @@ void panel_product(const LinearParams& p, std::size_t panel, std::size_t row0, s
     const float* x = p.x + row0 * p.x_stride + k0;
     std::size_t r = 0;
     for (; r + kTile <= rows; r += kTile) {
-      tile<kTile>(x + r * p.x_stride, p.x_stride, b, count, acc + r * kPanel);
+      tile<kTile>(x + r * p.x_stride, p.x_stride, b, count, block, acc + r * kPanel);
     }
-    tail_tile<kTile - 1>(rows - r, x + r * p.x_stride, p.x_stride, b, count, acc + r * kPanel);
+    tail_tile<kTile - 1>(rows - r, x + r * p.x_stride, p.x_stride, b, count, block, acc + r * kPanel);
   }
   const std::size_t columns = std::min(kPanel, w.n() - panel * kPanel);
   for (std::size_t r = 0; r < rows; ++r) {
