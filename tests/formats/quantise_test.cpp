@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "formats/double_rule.h"
@@ -227,6 +228,25 @@ TEST(ScaleExponent, IsTheSmallestForEveryBf16Amax) {
   EXPECT_EQ(e2m1_scale_exponent(0.0f), -126);
   EXPECT_EQ(e4m3_scale_exponent(std::numeric_limits<float>::max()), 120);
   EXPECT_EQ(e2m1_scale_exponent(std::numeric_limits<float>::max()), 126);
+}
+
+// With more bits than bf16 has, the rule is the rounded float product, not the exact quotient. The
+// product of two floats is exact in double.
+TEST(ScaleExponent, FollowsTheFloatProductBesideTheBounds) {
+  for (int power = -20; power <= 20; ++power) {
+    for (int step = -8; step <= 8; ++step) {
+      const double near = 1.0 + step * 0x1p-23;
+      for (const auto& [limit, reciprocal, rule] :
+           {std::tuple{448.0, 0x1.24924ap-9, &e4m3_scale_exponent},
+            std::tuple{6.0, 0x1.555556p-3, &e2m1_scale_exponent}}) {
+        const auto amax = static_cast<float>(std::ldexp(limit * near, power));
+        const auto product = static_cast<float>(amax * reciprocal);
+        int exponent = 0;
+        if (std::frexp(product, &exponent) == 0.5f) --exponent;
+        ASSERT_EQ(rule(amax), exponent) << limit << " * 2^" << power << " and " << step << " ulp";
+      }
+    }
+  }
 }
 
 TEST(MagnitudeMax, PropagatesNanFromAnyPlace) {
