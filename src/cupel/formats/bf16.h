@@ -18,6 +18,8 @@ constexpr std::uint16_t bf16_from_float(float value) {
 }
 
 // The bf16 nearest to `value`, as a float: b(x) of the spec.
-constexpr float round_bf16(float value) { return bf16_to_float(bf16_from_float(value)); }
+constexpr float round_bf16(float value) {
+  return bf16_to_float(bf16_from_float(value));
+}
 
 }  // namespace cupel
