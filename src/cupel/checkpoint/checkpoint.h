@@ -23,9 +23,11 @@ struct CatalogueEntry {
 };
 
 // Opening checks all of it: every tensor that the configuration calls for is present with its shape
-// and one of its legal dtypes (FP4 or FP8 experts, E8M0 or F32 scales, wo_a as FP8 with scale or as
-// BF16), index and shards agree in both directions, no E8M0 byte is 255, and every tensor is used,
-// skipped for a stated reason (mtp.* while no drafter runs), or an error. Throws InputError.
+// and one of its legal dtypes (FP4, FP8 or BF16 experts, all alike; E8M0 or F32 scales; wo_a as FP8
+// with scale or as BF16), index and shards agree in both directions, no used E8M0 byte is 255,
+// token routes name existing experts, and every tensor is used, skipped for a stated reason (mtp.*
+// while no drafter runs), or an error. The scales are read in full; nothing else is. Throws
+// InputError.
 class Checkpoint {
  public:
   explicit Checkpoint(const std::filesystem::path& folder);
@@ -35,13 +37,17 @@ class Checkpoint {
   const std::vector<SafetensorsFile>& shards() const { return shards_; }
   const std::vector<CatalogueEntry>& catalogue() const { return catalogue_; }
 
+  // Stages of the drafter in the folder, counted from the mtp.N. names; 0 without a drafter.
+  int drafter_stages() const { return drafter_stages_; }
+
   // Throws InputError if there is no such tensor.
   const Tensor& tensor(std::string_view name) const;
   // nullptr if there is no such tensor.
   const Tensor* find(std::string_view name) const;
 
-  // Hash over config.json and every tensor's name, dtype, shape and first 4 KiB: tells checkpoints
-  // apart in seconds at any size. 32 hexadecimal digits.
+  // Hash over config.json and every tensor's name, dtype, shape and first 4 KiB, by ascending name
+  // (so it does not depend on the split into shards): tells checkpoints apart in seconds at any
+  // size. 32 hexadecimal digits.
   const std::string& fingerprint() const { return fingerprint_; }
 
  private:
@@ -50,6 +56,7 @@ class Checkpoint {
   std::vector<SafetensorsFile> shards_;
   std::unordered_map<std::string_view, const Tensor*> by_name_;
   std::vector<CatalogueEntry> catalogue_;
+  int drafter_stages_ = 0;
   std::string fingerprint_;
 };
 

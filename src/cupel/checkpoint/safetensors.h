@@ -1,13 +1,14 @@
 // The safetensors container, read through a memory map.
 //
-// File: u64 little-endian header length n, n bytes of JSON, then the data. The JSON maps each tensor
-// name to {dtype, shape, data_offsets: [begin, end)}, offsets counted from the end of the header.
-// Offsets need not be multiples of the element size: read elements with memcpy.
+// File: u64 little-endian header length n, n bytes of JSON, then the data. The JSON maps each
+// tensor name to {dtype, shape, data_offsets: [begin, end)}, offsets counted from the end of the
+// header. Offsets need not be multiples of the element size: read elements with memcpy.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,27 +18,49 @@
 
 namespace cupel {
 
-enum class Dtype { kF64, kF32, kF16, kBF16, kF8E4M3, kF8E5M2, kF8E8M0, kI64, kI32, kI16, kI8, kU8, kBool };
+enum class Dtype {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E5M2,
+  kF8E8M0,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool
+};
 
-std::size_t dtype_size(Dtype dtype);        // bytes an element
-std::string_view dtype_name(Dtype dtype);   // as in the file, for example "F8_E4M3"
+inline constexpr std::size_t kDtypeCount = 13;
+
+std::size_t dtype_size(Dtype dtype);       // bytes an element
+std::string_view dtype_name(Dtype dtype);  // as in the file, for example "F8_E4M3"
+std::optional<Dtype> dtype_from_name(std::string_view name);
+
+// "[768, 256]"
+std::string shape_text(std::span<const std::int64_t> shape);
+// elements x dtype_size; nullopt if a size is negative or the product exceeds 2^63 - 1.
+std::optional<std::uint64_t> checked_bytes(std::span<const std::int64_t> shape, Dtype dtype);
 
 struct Tensor {
   std::string name;
   Dtype dtype = Dtype::kF32;
   std::vector<std::int64_t> shape;
-  std::uint64_t begin = 0;                // byte offset in the file
-  std::span<const std::byte> data;        // any alignment; empty when only the header is there
-  std::string file;                       // path, for errors
+  std::uint64_t begin = 0;          // byte offset in the file
+  std::span<const std::byte> data;  // any alignment; empty when only the header is there
+  std::string file;                 // path, for errors
 
   std::int64_t elements() const;
-  std::size_t bytes() const;              // elements() * dtype_size(dtype)
-  // "[768, 256]"
-  std::string shape_text() const;
+  std::size_t bytes() const;  // elements() * dtype_size(dtype)
+  std::string shape_text() const { return cupel::shape_text(shape); }
 };
 
-// One file. Every tensor is checked on opening: dtype known, shape x dtype = bytes without overflow,
-// offsets in range and not overlapping, names unique. Throws InputError naming file, tensor, offset.
+// One file. Every tensor is checked on opening: dtype known, shape x dtype = bytes without
+// overflow, offsets in range and not overlapping, names unique. Bytes that belong to no tensor are
+// allowed. Throws InputError naming file, tensor, offset.
 class SafetensorsFile {
  public:
   enum class Data { kRequired, kHeaderOnly };  // kHeaderOnly: the file may end after its header
@@ -55,13 +78,15 @@ class SafetensorsFile {
   std::vector<Tensor> tensors_;
 };
 
-// Parses a header alone (the JSON text). `file_size` bounds the offsets. For the class above and for
-// the fuzzer.
+// Parses a header alone (the JSON text), in the order of the file and without data. `data_begin` is
+// where the data starts in the file; `file_size` (>= data_begin) bounds the offsets unless only the
+// header is there. For the class above and for the fuzzer. Throws InputError.
 std::vector<Tensor> parse_safetensors_header(std::string_view json, std::uint64_t data_begin,
                                              std::uint64_t file_size, std::string_view where,
                                              SafetensorsFile::Data data);
 
-// Writes one file, tensors in the order given, complete or not at all.
+// Writes one file, tensors in the order given and without gaps, complete or not at all. Throws
+// InputError for a duplicate name, a name that is no UTF-8, and data that do not fit the shape.
 struct TensorToWrite {
   std::string name;
   Dtype dtype = Dtype::kF32;

@@ -1,0 +1,85 @@
+#include "cupel/checkpoint/checkpoint.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "cupel/base/error.h"
+#include "cupel/base/file.h"
+#include "cupel/base/hash.h"
+#include "cupel/checkpoint/catalogue_check.h"
+#include "cupel/checkpoint/quote.h"
+#include "cupel/checkpoint/shard_index.h"
+
+namespace cupel {
+namespace {
+
+constexpr const char* kPathVariable = "DEEPSEEK_V4_FP4_MODEL_PATH";
+
+std::string compute_fingerprint(const std::filesystem::path& config_file,
+                                const std::vector<SafetensorsFile>& shards) {
+  constexpr std::size_t kSample = 4096;
+  std::vector<const Tensor*> tensors;
+  for (const SafetensorsFile& shard : shards) {
+    for (const Tensor& tensor : shard.tensors()) tensors.push_back(&tensor);
+  }
+  std::ranges::sort(tensors, {}, &Tensor::name);
+  Hasher hasher;
+  const std::string config = read_file(config_file);
+  // Lengths go in first: no two contents can read as the same stream.
+  hasher.add(fmt::format("config {}\n", config.size())).add(config);
+  for (const Tensor* tensor : tensors) {
+    hasher.add(fmt::format("{} {} {} {}\n", tensor->name.size(), tensor->name,
+                           dtype_name(tensor->dtype), tensor->shape_text()));
+    hasher.add(tensor->data.first(std::min(kSample, tensor->data.size())));
+  }
+  return hasher.hex();
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(const std::filesystem::path& folder) : folder_(folder) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored)) {
+    throw InputError(folder.string(), "a checkpoint folder", "no such folder");
+  }
+  const std::filesystem::path config_file = folder / "config.json";
+  config_ = load_config(config_file);
+  const ShardIndex index = read_shard_index(folder);
+  shards_.reserve(index.files.size());
+  for (const std::string& file : index.files) shards_.emplace_back(folder / file);
+  by_name_ = index_tensors(index, shards_);
+  catalogue_ = check_catalogue(config_, by_name_, shards_, index.source, drafter_stages_);
+  fingerprint_ = compute_fingerprint(config_file, shards_);
+}
+
+const Tensor* Checkpoint::find(std::string_view name) const {
+  const auto found = by_name_.find(name);
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+const Tensor& Checkpoint::tensor(std::string_view name) const {
+  const Tensor* found = find(name);
+  if (found == nullptr) {
+    throw InputError(tensor_where(folder_.string(), name), "such a tensor", "none");
+  }
+  return *found;
+}
+
+std::filesystem::path resolve_model_path(const std::optional<std::string>& flag) {
+  const char* variable = std::getenv(kPathVariable);
+  const bool set = variable != nullptr && *variable != '\0';
+  if (!flag && !set) {
+    throw InputError("--model", fmt::format("a checkpoint folder, here or in {}", kPathVariable),
+                     "neither");
+  }
+  const std::string path = flag ? *flag : variable;
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) {
+    throw InputError(flag ? "--model" : kPathVariable, "an existing folder", quote(path));
+  }
+  return path;
+}
+
+}  // namespace cupel
