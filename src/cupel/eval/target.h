@@ -10,7 +10,7 @@
 namespace cupel {
 
 struct CompletionRequest {
-  std::string prompt;             // text; BOS is part of it where the task wants it
+  std::string prompt;  // text; BOS is part of it where the task wants it
   int max_new_tokens = 512;
   float temperature = 0;
   std::uint64_t seed = 0;
@@ -20,19 +20,19 @@ struct CompletionRequest {
 enum class StopReason { kEos, kStopString, kLength, kError };
 
 struct Completion {
-  std::string text;                       // without the stop string
-  std::vector<std::int32_t> output_ids;   // as generated, the stop string's tokens included
+  std::string text;                      // without the stop string
+  std::vector<std::int32_t> output_ids;  // as generated, the stop string's tokens included
   StopReason stop_reason = StopReason::kError;
-  std::string error;                      // set when stop_reason is kError
+  std::string error;  // set when stop_reason is kError
   int prompt_tokens = 0;
-  int cached_prompt_tokens = 0;           // prompt tokens that were not computed again
+  int cached_prompt_tokens = 0;  // prompt tokens that were not computed again
   int completion_tokens = 0;
   // Smallest difference of the two largest logits over the answer, and the step where it was (0 =
   // the first generated token); NaN and -1 where the target does not tell.
   float min_margin = 0;
   int min_margin_step = -1;
-  double queue_seconds = 0;               // from submission to the first computed prompt token
-  double first_token_seconds = 0;         // from submission to the first generated token
+  double queue_seconds = 0;        // from submission to the first computed prompt token
+  double first_token_seconds = 0;  // from submission to the first generated token
   double total_seconds = 0;
 };
 
@@ -41,7 +41,9 @@ class Target {
   virtual ~Target() = default;
 
   // Runs all requests, at most `concurrency` at a time (0 = no limit), and calls done(index,
-  // completion) once for each as it ends, from the calling thread, in any order.
+  // completion) once for each as it ends, from the calling thread, in any order. A request that
+  // fails is reported as kError and does not end the others. An exception from `done` (a full disk)
+  // ends the call: the target stops its work and lets it pass.
   virtual void complete(std::span<const CompletionRequest> requests, int concurrency,
                         const std::function<void(std::size_t, const Completion&)>& done) = 0;
 
