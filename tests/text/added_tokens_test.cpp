@@ -14,7 +14,8 @@ using Match = AddedTokenMatcher::Match;
 // The match, or one with id -1.
 Match find(const AddedTokenMatcher& matcher, std::string_view text, std::size_t from) {
   Match match;
-  EXPECT_EQ(matcher.find(text, from, match), match.id >= 0);
+  const bool found = matcher.find(text, from, match);
+  EXPECT_EQ(found, match.id >= 0);
   return match;
 }
 
