@@ -9,8 +9,18 @@
 namespace cupel {
 namespace {
 
+using Match = AddedTokenMatcher::Match;
+
+// The match, or one with id -1.
+Match find(const AddedTokenMatcher& matcher, std::string_view text, std::size_t from) {
+  Match match;
+  const bool found = matcher.find(text, from, match);
+  EXPECT_EQ(found, match.id >= 0);
+  return match;
+}
+
 TEST(AddedTokenMatcher, FindsNothingWithoutTokens) {
-  EXPECT_FALSE(AddedTokenMatcher().find("text", 0).has_value());
+  EXPECT_EQ(find(AddedTokenMatcher(), "text", 0).id, -1);
 }
 
 TEST(AddedTokenMatcher, LeftmostThenLongest) {
@@ -18,19 +28,18 @@ TEST(AddedTokenMatcher, LeftmostThenLongest) {
   matcher.add("bcde", 1);
   matcher.add("ab", 2);
   matcher.add("abc", 3);
-  const auto match = matcher.find("xabcde", 0);
-  ASSERT_TRUE(match.has_value());
-  EXPECT_EQ(match->id, 3);
-  EXPECT_EQ(match->begin, 1U);
-  EXPECT_EQ(match->end, 4U);
-  EXPECT_EQ(matcher.find("xabcde", 2)->id, 1);
-  EXPECT_FALSE(matcher.find("xabcde", 3).has_value());
+  const Match match = find(matcher, "xabcde", 0);
+  EXPECT_EQ(match.id, 3);
+  EXPECT_EQ(match.begin, 1U);
+  EXPECT_EQ(match.end, 4U);
+  EXPECT_EQ(find(matcher, "xabcde", 2).id, 1);
+  EXPECT_EQ(find(matcher, "xabcde", 3).id, -1);
 }
 
 TEST(AddedTokenMatcher, RestartsInsideAFailedMatch) {
   AddedTokenMatcher matcher;
   matcher.add("<think>", 0);
-  EXPECT_EQ(matcher.find("<thi<think>", 0)->begin, 4U);
+  EXPECT_EQ(find(matcher, "<thi<think>", 0).begin, 4U);
 }
 
 TEST(AddedTokenMatcher, AgreesWithTryingEveryToken) {
@@ -47,21 +56,18 @@ TEST(AddedTokenMatcher, AgreesWithTryingEveryToken) {
     }
     const std::string text = random.pick(kLetters, random.below(16));
     const std::size_t from = random.below(text.size() + 1);
-    std::optional<AddedTokenMatcher::Match> expected;
-    for (std::size_t begin = from; begin < text.size() && !expected; ++begin) {
+    Match expected;
+    for (std::size_t begin = from; begin < text.size() && expected.id < 0; ++begin) {
       for (std::size_t i = 0; i < tokens.size(); ++i) {
-        if (text.compare(begin, tokens[i].size(), tokens[i]) != 0) continue;
         const std::size_t end = begin + tokens[i].size();
-        if (expected && expected->end >= end) continue;
-        expected = AddedTokenMatcher::Match{begin, end, static_cast<std::int32_t>(i)};
+        if (text.compare(begin, tokens[i].size(), tokens[i]) != 0 || end <= expected.end) continue;
+        expected = {begin, end, static_cast<std::int32_t>(i)};
       }
     }
-    const auto found = matcher.find(text, from);
-    ASSERT_EQ(found.has_value(), expected.has_value());
-    if (!found) continue;
-    ASSERT_EQ(found->id, expected->id);
-    ASSERT_EQ(found->begin, expected->begin);
-    ASSERT_EQ(found->end, expected->end);
+    const Match found = find(matcher, text, from);
+    ASSERT_EQ(found.id, expected.id) << text;
+    ASSERT_EQ(found.begin, expected.begin);
+    ASSERT_EQ(found.end, expected.end);
   }
 }
 

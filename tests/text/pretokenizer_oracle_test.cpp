@@ -109,8 +109,11 @@ TEST_F(PretokenizerOracle, AgreesOnEveryCharacterInContext) {
     ++compared;
     const std::string x = test::to_utf8(c);
     // Behind and before each kind of neighbour, and three times in a row.
-    std::string text = "a" + x + "a1" + x + "1 " + x + "  " + x + "\n" + x + "!" + x + "!a";
-    text += x + x + x + "中" + x + "\t" + x;
+    std::string text;
+    for (const char* before : {"a", "a1", "1 ", "  ", "\n", "!", "!a", "", "", "中", "\t"}) {
+      text += before;
+      text += x;
+    }
     ASSERT_EQ(pretokenize(text), expected(text)) << "U+" << std::hex << static_cast<unsigned>(c);
   }
   EXPECT_GT(compared, 140000);

@@ -26,20 +26,21 @@ void AddedTokenMatcher::add(std::string_view text, std::int32_t id) {
   nodes_[node].id = id;
 }
 
-std::optional<AddedTokenMatcher::Match> AddedTokenMatcher::find(std::string_view text,
-                                                                std::size_t from) const {
+bool AddedTokenMatcher::find(std::string_view text, std::size_t from, Match& match) const {
   for (std::size_t begin = from; begin < text.size(); ++begin) {
-    std::optional<Match> longest;
+    bool found = false;
     std::uint32_t node = 0;
     for (std::size_t end = begin; end < text.size();) {
       node = find_child(node, static_cast<std::uint8_t>(text[end]));
       if (node == 0) break;
       ++end;
-      if (nodes_[node].id >= 0) longest = Match{begin, end, nodes_[node].id};
+      if (nodes_[node].id < 0) continue;
+      match = {begin, end, nodes_[node].id};
+      found = true;
     }
-    if (longest) return longest;
+    if (found) return true;
   }
-  return std::nullopt;
+  return false;
 }
 
 }  // namespace cupel

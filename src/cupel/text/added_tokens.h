@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,9 +13,9 @@ namespace cupel {
 class AddedTokenMatcher {
  public:
   struct Match {
-    std::size_t begin;
-    std::size_t end;
-    std::int32_t id;
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::int32_t id = -1;
   };
 
   AddedTokenMatcher();
@@ -24,7 +23,8 @@ class AddedTokenMatcher {
   void add(std::string_view text, std::int32_t id);
 
   // The leftmost match that starts at or after `from`, the longest of those that start there.
-  std::optional<Match> find(std::string_view text, std::size_t from) const;
+  // Returns false, and leaves `match` alone, if there is none.
+  bool find(std::string_view text, std::size_t from, Match& match) const;
 
  private:
   struct Node {

@@ -79,10 +79,11 @@ struct Tokenizer::Impl {
               std::vector<std::int32_t>& ids) const {
     if (level == matchers.size()) return encode_plain(text, workspace, ids);
     std::size_t position = 0;
-    while (const auto match = matchers[level].find(text, position)) {
-      encode(text.substr(position, match->begin - position), level + 1, workspace, ids);
-      ids.push_back(match->id);
-      position = match->end;
+    AddedTokenMatcher::Match match;
+    while (matchers[level].find(text, position, match)) {
+      encode(text.substr(position, match.begin - position), level + 1, workspace, ids);
+      ids.push_back(match.id);
+      position = match.end;
     }
     encode(text.substr(position), level + 1, workspace, ids);
   }

@@ -19,7 +19,7 @@ using simdjson::dom::element;
 // A value as an error message shows it.
 std::string describe(const element& value) {
   constexpr std::size_t kShown = 80;
-  const std::string text = simdjson::minify(value);
+  std::string text = simdjson::minify(value);
   if (text.size() <= kShown) return text;
   return std::string(valid_utf8_prefix(std::string_view(text).substr(0, kShown))) + "...";
 }
