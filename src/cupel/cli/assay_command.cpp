@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "cupel/assay/outcomes.h"
+#include "cupel/assay/paired.h"
+#include "cupel/assay/report.h"
+#include "cupel/assay/verdict.h"
+#include "cupel/base/fingerprint.h"
+#include "cupel/cli/command.h"
+#include "cupel/cli/engine_flags.h"
+#include "cupel/cli/progress.h"
+#include "cupel/cli/task_flags.h"
+#include "cupel/eval/engine_target.h"
+
+namespace cupel {
+namespace {
+
+struct Flags {
+  EngineFlags engine;
+  TaskFlags task;
+  std::vector<std::string> models;
+  std::vector<std::string> backends = {"packed", "unified"};
+  std::string reference;
+  double margin = 0;
+  std::string records = "records";
+};
+
+struct Cell {
+  std::string name;  // MODEL/BACKEND
+  std::filesystem::path model;
+  std::string model_name, backend;
+};
+
+std::vector<Cell> make_cells(const Flags& flags) {
+  std::vector<std::filesystem::path> models;
+  for (const std::string& model : flags.models) models.push_back(resolve_model_path(model));
+  if (models.empty()) models.push_back(resolve_model_path(std::nullopt));
+  const auto base_name = [](const std::filesystem::path& path) {
+    const auto normal = (path / "").lexically_normal().parent_path();
+    return normal.filename().string();
+  };
+  std::set<std::string> names;
+  for (const auto& model : models) names.insert(base_name(model));
+  const bool unique = names.size() == models.size();
+
+  std::vector<Cell> cells;
+  std::set<std::string> seen;
+  for (const auto& model : models) {
+    for (const std::string& flag : flags.backends) {
+      const std::string backend(backend_name(parse_backend(flag)));
+      const std::string model_name = unique ? base_name(model) : model.string();
+      cells.push_back({.name = model_name + "/" + backend,
+                       .model = model,
+                       .model_name = model_name,
+                       .backend = backend});
+      if (!seen.insert(cells.back().name).second) {
+        throw InputError("cells", "each model and backend once", cells.back().name + " twice");
+      }
+    }
+  }
+  if (cells.size() < 2) throw InputError("cells", "at least two (models x backends)", "one");
+  return cells;
+}
+
+std::size_t find_reference(const std::vector<Cell>& cells, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Cell& cell : cells) names.push_back(cell.name);
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) {
+    throw InputError("--reference", fmt::format("one of {}", fmt::join(names, ", ")), name);
+  }
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+std::string records_file(const Flags& flags, const Task& task, const Cell& cell) {
+  std::string name = fmt::format("{}.{}.jsonl", task.name, cell.name);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return (std::filesystem::path(flags.records) / name).string();
+}
+
+RunResult run_cell(const Flags& flags, const Task& task, const Cell& cell, const std::string& label) {
+  Engine engine(flags.engine.options(cell.model, cell.backend));
+  EngineTarget target(engine);
+  return run_task(task, target,
+                  {.identity = {.cell = cell.name,
+                                .backend = cell.backend,
+                                .settings = {},
+                                .build = build_fingerprint(),
+                                .model = {}},
+                   .repeats = flags.task.repeats,
+                   .concurrency = flags.task.concurrency,
+                   .seed = flags.task.seed,
+                   .records = records_file(flags, task, cell),
+                   .resume = flags.task.resume,
+                   .progress = progress_printer(label)});
+}
+
+// For every other model and backend: does the backend lose more between the models than the
+// reference backend does?
+std::vector<Interaction> crossed(const std::vector<Cell>& cells,
+                                 const std::vector<CellOutcomes>& outcomes, std::size_t reference) {
+  const Cell& r = cells[reference];
+  const auto at = [&](const std::string& model, const std::string& backend) -> const CellOutcomes& {
+    const auto found = std::find_if(cells.begin(), cells.end(), [&](const Cell& c) {
+      return c.model_name == model && c.backend == backend;
+    });
+    return outcomes[static_cast<std::size_t>(found - cells.begin())];
+  };
+  std::vector<Interaction> all;
+  for (const Cell& c : cells) {
+    if (c.model_name == r.model_name || c.backend == r.backend) continue;
+    Interaction i = interaction(at(r.model_name, c.backend), at(c.model_name, c.backend),
+                                at(r.model_name, r.backend), at(c.model_name, r.backend));
+    i.name = fmt::format("{} against {}: {} less {}", c.model_name, r.model_name, c.backend, r.backend);
+    all.push_back(std::move(i));
+  }
+  return all;
+}
+
+ExitCode run_assay(const Flags& flags) {
+  const std::vector<Cell> cells = make_cells(flags);
+  const std::size_t reference = find_reference(cells, flags.reference);
+  const Task task = flags.task.load();
+  const VerdictRule rule{.margin = flags.margin};
+  if (!(rule.margin > 0)) {
+    throw InputError("--margin", "points above 0", fmt::format("{}", flags.margin));
+  }
+  // Faults of any checkpoint show before the first cell runs.
+  for (const Cell& cell : cells) {
+    if (cell.backend == cells[0].backend) Checkpoint checkpoint(cell.model);
+  }
+  std::error_code failed;
+  std::filesystem::create_directories(flags.records, failed);
+  if (failed) throw InputError("--records", "a writable folder", flags.records);
+
+  AssayReport report{.title = fmt::format("{}: {} items, {} shots, temperature {}, {}", task.name,
+                                          task.items.size(), task.shots.size(), task.temperature,
+                                          flags.task.repeats == 1
+                                              ? std::string("1 repeat")
+                                              : fmt::format("{} repeats", flags.task.repeats)),
+                     .cells = {},
+                     .reference = cells[reference].name,
+                     .margin = flags.margin,
+                     .comparisons = {},
+                     .interactions = {},
+                     .records = {}};
+  std::vector<CellOutcomes> outcomes;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::string label = fmt::format("[{}/{}] {}", i + 1, cells.size(), cells[i].name);
+    const RunResult result = run_cell(flags, task, cells[i], label);
+    outcomes.push_back(outcomes_from_records(result.records, cells[i].name));
+    report.cells.push_back(cell_row(outcomes.back(), result));
+    report.records.emplace_back(cells[i].name, records_file(flags, task, cells[i]));
+  }
+
+  // Cupel's own cells give the same answers every time unless they sample.
+  const bool deterministic = task.temperature == 0;
+  std::vector<Comparison> comparisons;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (i != reference) {
+      comparisons.push_back(compare(outcomes[reference], outcomes[i], deterministic));
+    }
+  }
+  const std::vector<Decision> decisions = decide_family(comparisons, rule);
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    report.comparisons.push_back({comparisons[i], decisions[i]});
+  }
+  report.interactions = crossed(cells, outcomes, reference);
+  fmt::print("{}", render_report(report));
+  return exit_code(decisions);
+}
+
+}  // namespace
+
+void add_assay_command(CLI::App& app, Run& run) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "assay", "Runs a task on every model x backend and says which cells regressed");
+  flags->task.add(*command);
+  command->add_option("--model", flags->models,
+                      "Checkpoint folders (default: DEEPSEEK_V4_FP4_MODEL_PATH)");
+  command->add_option("--attention-backend", flags->backends, "Backends, separated by commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  command->add_option("--reference", flags->reference, "The cell to compare with, MODEL/BACKEND")
+      ->required();
+  command->add_option("--margin", flags->margin, "Largest loss that may pass, in points; declared here")
+      ->required();
+  command->add_option("--records", flags->records, "Folder for the records of each cell")
+      ->capture_default_str();
+  flags->engine.add_common(*command);
+  command->callback([=, &run] { run = [=] { return run_assay(*flags); }; });
+}
+
+}  // namespace cupel

@@ -1,0 +1,35 @@
+// Flags that every command with an engine has.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cupel/engine/engine.h"
+
+namespace CLI {
+class App;
+}
+
+namespace cupel {
+
+struct EngineFlags {
+  std::optional<std::string> model;  // --model; commands over several models have their own
+  std::string backend = "unified";   // likewise --attention-backend
+  std::string numerics = "reference";
+  std::string kv_dtype = "auto";
+  std::string isa = "auto";
+  int prefill_chunk = 0;
+  int threads = 0;
+
+  // --model and --attention-backend for one engine.
+  void add_single(CLI::App& app);
+  // The rest.
+  void add_common(CLI::App& app);
+
+  // Applies --isa; notes on standard error where a backend was named as SGLang names it. Throws
+  // InputError.
+  EngineOptions options() const;
+  EngineOptions options(const std::filesystem::path& model, const std::string& backend) const;
+};
+
+}  // namespace cupel

@@ -1,0 +1,70 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "cupel/cli/command.h"
+#include "cupel/cli/engine_flags.h"
+#include "cupel/eval/task.h"
+
+namespace cupel {
+namespace {
+
+struct Flags {
+  EngineFlags engine;
+  std::string prompt;
+  bool no_bos = false;
+  bool stats = false;
+  GenerationRequest request;
+};
+
+ExitCode run_generate(const Flags& flags) {
+  Engine engine(flags.engine.options());
+  GenerationRequest request = flags.request;
+  const std::string bos(flags.no_bos ? "" : kBosText);
+  request.prompt_ids = engine.tokenizer().encode(bos + flags.prompt);
+  Generation result;
+  engine.generate({&request, 1}, 1, [&](std::size_t, const Generation& g) { result = g; });
+  if (result.finish == FinishReason::kError) {
+    throw InfrastructureError("generate", result.error);
+  }
+  fmt::print("{}\n", result.text);
+  if (flags.stats) {
+    const double decode = result.total_seconds - result.first_token_seconds;
+    const auto decoded = static_cast<double>(result.output_ids.size() - 1);
+    fmt::print(stderr,
+               "{} prompt tokens, first token after {:.3f} s; {} new tokens, {:.1f} tokens/s; "
+               "smallest margin {:.4f} at token {}\n",
+               request.prompt_ids.size(), result.first_token_seconds, result.output_ids.size(),
+               decode > 0 ? decoded / decode : 0.0, result.min_margin, result.min_margin_step);
+  }
+  return ExitCode::kPass;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, Run& run) {
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("generate", "Continues a prompt");
+  command->add_option("--prompt", flags->prompt, "Text to continue; special tokens are recognised")
+      ->required();
+  command->add_flag("--no-bos", flags->no_bos,
+                    "Do not put the begin-of-sentence token before the prompt (default: put it)");
+  command->add_option("--max-new-tokens", flags->request.max_new_tokens, "Limit of new tokens")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      ->add_option("--temperature", flags->request.temperature, "0 = the most likely token every time")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", flags->request.seed, "For temperature above 0")->capture_default_str();
+  command->add_option("--stop", flags->request.stop,
+                      "Text that ends the output and is not part of it; may be repeated (default: none)");
+  command->add_flag("--stats", flags->stats, "Print token counts, speed and margin on standard error");
+  flags->engine.add_single(*command);
+  flags->engine.add_common(*command);
+  command->callback([=, &run] { run = [=] { return run_generate(*flags); }; });
+}
+
+}  // namespace cupel

@@ -1,0 +1,25 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "cupel/checkpoint/inspect.h"
+#include "cupel/cli/command.h"
+
+namespace cupel {
+
+void add_inspect_command(CLI::App& app, Run& run) {
+  struct Flags {
+    std::optional<std::string> folder;
+    bool json = false;
+  };
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Shows a checkpoint: configuration, layers by kind, tensors used and skipped, bytes");
+  command->add_option("folder", flags->folder,
+                      "Checkpoint folder (default: DEEPSEEK_V4_FP4_MODEL_PATH)");
+  command->add_flag("--json", flags->json, "Print JSON");
+  command->callback([=, &run] {
+    run = [=] { return static_cast<ExitCode>(run_inspect(resolve_model_path(flags->folder), flags->json)); };
+  });
+}
+
+}  // namespace cupel

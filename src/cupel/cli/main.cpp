@@ -1,0 +1,48 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "cupel/base/fingerprint.h"
+#include "cupel/cli/command.h"
+
+namespace {
+
+int fail(cupel::ExitCode code, const char* message) {
+  fmt::print(stderr, "cupel: {}\n", message);
+  return static_cast<int>(code);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    CLI::App app{
+        "Cupel: a native engine for DeepSeek-V4-Flash, and the assay that tells an accuracy "
+        "regression from noise.\nExit codes: 0 pass, 1 regression, 2 inconclusive, 3 infrastructure, "
+        "4 configuration or usage."};
+    app.set_version_flag("--version", cupel::build_fingerprint());
+    app.require_subcommand(1);
+    cupel::Run run;
+    cupel::add_assay_command(app, run);
+    cupel::add_eval_command(app, run);
+    cupel::add_generate_command(app, run);
+    cupel::add_inspect_command(app, run);
+    cupel::add_logits_command(app, run);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      const int status = app.exit(error);  // prints help or what is wrong
+      return status == 0 ? 0 : static_cast<int>(cupel::ExitCode::kUsage);
+    }
+    return static_cast<int>(run());
+  } catch (const cupel::Error& error) {
+    return fail(error.code(), error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(cupel::ExitCode::kInfrastructure, "out of memory");
+  } catch (const std::exception& error) {
+    return fail(cupel::ExitCode::kInfrastructure, error.what());
+  }
+}

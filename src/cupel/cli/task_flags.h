@@ -1,0 +1,67 @@
+// Flags of the commands that run a task.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cupel/cli/data_folder.h"
+#include "cupel/eval/task.h"
+
+namespace cupel {
+
+struct TaskFlags {
+  std::string name;
+  std::string data;
+  bool no_bos = false;
+  std::vector<std::string> stop;
+  TaskOptions options;
+  int repeats = 1;
+  int concurrency = 0;
+  std::uint64_t seed = 0;
+  bool resume = false;
+
+  void add(CLI::App& app) {
+    app.add_option("task", name,
+                   "wordmath, gsm8k, or a path to JSON lines with question and answer")
+        ->required();
+    app.add_option("--data", data, "Folder with wordmath/ and gsm8k/ (default: the bundled data)");
+    app.add_option("--shots", options.shots, "Worked examples in the prompt")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--limit", options.limit, "Ask only the first N items; 0 = all")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--max-new-tokens", options.max_new_tokens, "Limit of new tokens an answer")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    app.add_option("--temperature", options.temperature, "0 = the most likely token every time")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--stop", stop,
+                   "Text that ends an answer; may be repeated (default: Question, Assistant:, "
+                   "<|separator|>)");
+    app.add_flag("--no-bos", no_bos,
+                 "Do not put the begin-of-sentence token before the prompt (default: put it)");
+    app.add_option("--concurrency", concurrency, "Requests at a time; 0 = no limit")
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    app.add_option("--repeats", repeats, "Passes over the items")
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    app.add_option("--seed", seed, "For temperature above 0; repeat r uses seed + r")
+        ->capture_default_str();
+    app.add_flag("--resume", resume, "Keep the records that are there and ask only what is missing");
+  }
+
+  Task load() const {
+    TaskOptions o = options;
+    o.data_folder = find_data_folder(data);
+    o.bos = !no_bos;
+    Task task = load_task(name, o);
+    if (!stop.empty()) task.stop = stop;
+    return task;
+  }
+};
+
+}  // namespace cupel
