@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -68,13 +67,12 @@ std::vector<Cell> make_cells(const Flags& flags) {
 }
 
 std::size_t find_reference(const std::vector<Cell>& cells, const std::string& name) {
-  std::vector<std::string> names;
-  for (const Cell& cell : cells) names.push_back(cell.name);
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) {
-    throw InputError("--reference", fmt::format("one of {}", fmt::join(names, ", ")), name);
+  std::string names;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    if (cells[i].name == name) return i;
+    names += (names.empty() ? "one of " : ", ") + cells[i].name;
   }
-  return static_cast<std::size_t>(found - names.begin());
+  throw InputError("--reference", names, name);
 }
 
 std::string records_file(const Flags& flags, const Task& task, const Cell& cell) {
