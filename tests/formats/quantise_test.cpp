@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -69,6 +70,10 @@ struct Quantiser {
     return values;
   }
 };
+
+void PrintTo(const Quantiser& quantiser, std::ostream* out) {
+  *out << quantiser.name;
+}
 
 std::string why(const Quantiser& quantiser, float value, float amax) {
   return quantiser.name + ": " + std::to_string(value) + " with amax " + std::to_string(amax);
