@@ -14,6 +14,10 @@ ifneq ($(shell command -v ccache),)
 export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
 endif
 
+# Names and lines in the sanitizers' reports; LLVM's own symbolizer is not among the packages.
+export ASAN_OPTIONS ?= external_symbolizer_path=$(shell command -v addr2line)
+export UBSAN_OPTIONS ?= print_stacktrace=1:$(ASAN_OPTIONS)
+
 ASSAY := build/release/bin/cupel assay wordmath \
 	--model models/tiny-v4-preview models/tiny-v4-0731 \
 	--attention-backend packed,unified --reference preview:unified --margin 1
