@@ -36,11 +36,13 @@ struct Grid {
   // largest.
   unsigned nearest(double value) const {
     const double magnitude = std::fmin(std::fabs(value), max());
-    std::size_t best = 0;
-    for (std::size_t code = 1; code < magnitudes.size(); ++code) {
+    // From the largest down, as long as it gets no farther: distances fall, then rise.
+    std::size_t best = magnitudes.size() - 1;
+    for (std::size_t code = best; code-- > 0;) {
       const double distance = std::fabs(magnitude - magnitudes[code]);
       const double shortest = std::fabs(magnitude - magnitudes[best]);
-      if (distance < shortest || (distance == shortest && code % 2 == 0)) best = code;
+      if (distance > shortest) break;
+      if (distance < shortest || code % 2 == 0) best = code;
     }
     return static_cast<unsigned>(best) | (std::signbit(value) ? sign : 0u);
   }

@@ -1,8 +1,10 @@
 #include "cupel/formats/quantise.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <tuple>
@@ -68,6 +70,10 @@ struct Quantiser {
     return values;
   }
 };
+
+void PrintTo(const Quantiser& quantiser, std::ostream* out) {
+  *out << quantiser.name;
+}
 
 std::string why(const Quantiser& quantiser, float value, float amax) {
   return quantiser.name + ": " + std::to_string(value) + " with amax " + std::to_string(amax);
@@ -235,11 +241,11 @@ TEST(ScaleExponent, IsTheSmallestForEveryBf16Amax) {
 TEST(ScaleExponent, FollowsTheFloatProductBesideTheBounds) {
   for (int power = -20; power <= 20; ++power) {
     for (int step = -8; step <= 8; ++step) {
-      const double near = 1.0 + step * 0x1p-23;
       for (const auto& [limit, reciprocal, rule] :
            {std::tuple{448.0, 0x1.24924ap-9, &e4m3_scale_exponent},
             std::tuple{6.0, 0x1.555556p-3, &e2m1_scale_exponent}}) {
-        const auto amax = static_cast<float>(std::ldexp(limit * near, power));
+        const auto bound = static_cast<float>(std::ldexp(limit, power));
+        const auto amax = std::bit_cast<float>(std::bit_cast<int>(bound) + step);
         const auto product = static_cast<float>(amax * reciprocal);
         int exponent = 0;
         if (std::frexp(product, &exponent) == 0.5f) --exponent;

@@ -1,0 +1,80 @@
+# The commands of a developer and of .ci/run. The build itself is CMake's (CMakePresets.json).
+.DEFAULT_GOAL := help
+.PHONY: help deps build assay check configure-sanitize sanitize fuzz format format-check tidy clean
+# Prerequisites run in the order written: install, then build, then use.
+.NOTPARALLEL:
+
+export JOBS ?= $(shell nproc)
+TEST_JOBS ?= 2
+FUZZ_SECONDS ?= 60
+CTEST := ctest --output-on-failure --no-tests=error -j$(TEST_JOBS)
+
+# CMake reads this variable when it configures a fresh build folder.
+ifneq ($(shell command -v ccache),)
+export CMAKE_CXX_COMPILER_LAUNCHER ?= ccache
+endif
+
+# Names and lines in the sanitizers' reports; LLVM's own symbolizer is not among the packages.
+export ASAN_OPTIONS ?= external_symbolizer_path=$(shell command -v addr2line)
+export UBSAN_OPTIONS ?= print_stacktrace=1:$(ASAN_OPTIONS)
+
+ASSAY := build/release/bin/cupel assay wordmath \
+	--model models/tiny-v4-preview models/tiny-v4-0731 \
+	--attention-backend packed,unified --reference preview:unified --margin 1
+
+help:
+	@echo 'make assay         install what is needed, build, assay both bundled checkpoints'
+	@echo 'make check         install what is needed, build, run all tests'
+	@echo 'make deps          install the packages (Debian 12, Ubuntu 24.04; root or sudo)'
+	@echo 'make build         release build in build/release'
+	@echo 'make sanitize      fast tests under the address and undefined-behaviour sanitizers'
+	@echo 'make fuzz          every fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds'
+	@echo 'make format        format the sources; format-check only looks'
+	@echo 'make tidy          clang-tidy on src'
+	@echo 'make clean         remove build'
+	@echo 'JOBS=$(JOBS) and TEST_JOBS=$(TEST_JOBS) set how much runs at once.'
+	@echo 'sanitize, fuzz, format and tidy need scripts/install-deps.sh --ci.'
+
+deps:
+	scripts/install-deps.sh
+
+build:
+	cmake --preset release
+	cmake --build --preset release -j$(JOBS)
+
+# 0, 1 and 2 are verdicts (pass, regression, inconclusive): every cell completed. Anything else is
+# a failure of the run.
+assay: deps
+	cmake --preset release
+	cmake --build --preset release -j$(JOBS) --target cupel
+	@echo '$(ASSAY)'; \
+	$(ASSAY); code=$$?; \
+	case $$code in 0|1|2) ;; *) echo "make assay: not completed, exit code $$code" >&2; exit $$code;; esac
+
+check: deps build
+	$(CTEST) --test-dir build/release
+
+configure-sanitize:
+	clangxx=$$(scripts/llvm-tool.sh clang++) && \
+	cmake --preset sanitize -DCMAKE_CXX_COMPILER=$$clangxx
+
+sanitize: configure-sanitize
+	cmake --build --preset sanitize -j$(JOBS)
+	$(CTEST) --test-dir build/sanitize -L fast
+
+fuzz: configure-sanitize
+	cmake --build --preset sanitize -j$(JOBS) --target fuzzers
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+format:
+	scripts/format.sh
+
+format-check:
+	scripts/format.sh --check
+
+tidy:
+	cmake --preset release
+	scripts/tidy.sh
+
+clean:
+	rm -rf build
