@@ -246,6 +246,9 @@ TEST(Config, BrokenText) {
   expect_input_error([] { parse_config("{\"a\": \"\xff\"}", "c.json"); }, {"c.json", "valid JSON"});
   expect_input_error([&] { parse_config(R"({"head_dim":512,)" + good.substr(1), "c.json"); },
                      {"c.json", R"("head_dim")", "one such field", "two"});
+  const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+  expect_input_error([&] { parse_config(R"({"model_type":)" + deep + "}", "c.json"); },
+                     {"c.json", "nested at most 64 deep"});
   expect_input_error([] { load_config("/nonexistent/config.json"); }, {"/nonexistent/config.json"});
 }
 

@@ -154,9 +154,12 @@ void visit_dspark_extras(const ModelConfig& c, bool first, bool last, const Sect
 }  // namespace
 
 std::uint64_t Storage::bytes() const {
-  // The configuration bounds every size: neither product overflows.
-  return checked_bytes(shape, dtype).value() +
-         (scale_shape.empty() ? 0 : checked_bytes(scale_shape, Dtype::kF8E8M0).value());
+  // The configuration bounds every size: nothing overflows.
+  std::uint64_t bytes = dtype_size(dtype);
+  for (const std::int64_t size : shape) bytes *= static_cast<std::uint64_t>(size);
+  std::uint64_t scales = scale_shape.empty() ? 0 : 1;
+  for (const std::int64_t size : scale_shape) scales *= static_cast<std::uint64_t>(size);
+  return bytes + scales;
 }
 
 std::vector<Storage> legal_storages(const ExpectedTensor& tensor) {

@@ -9,6 +9,7 @@
 #include "cupel/base/file.h"
 #include "cupel/base/hash.h"
 #include "cupel/checkpoint/catalogue_check.h"
+#include "cupel/checkpoint/prefetch.h"
 #include "cupel/checkpoint/quote.h"
 #include "cupel/checkpoint/shard_index.h"
 
@@ -17,12 +18,20 @@ namespace {
 
 constexpr const char* kPathVariable = "DEEPSEEK_V4_FP4_MODEL_PATH";
 
+// The part of a tensor's data that the fingerprint sees.
+std::span<const std::byte> sample(const Tensor& tensor) {
+  constexpr std::size_t kLongest = 4096;
+  return tensor.data.first(std::min(kLongest, tensor.data.size()));
+}
+
 std::string compute_fingerprint(const std::filesystem::path& config_file,
                                 const std::vector<SafetensorsFile>& shards) {
-  constexpr std::size_t kSample = 4096;
   std::vector<const Tensor*> tensors;
   for (const SafetensorsFile& shard : shards) {
-    for (const Tensor& tensor : shard.tensors()) tensors.push_back(&tensor);
+    for (const Tensor& tensor : shard.tensors()) {
+      tensors.push_back(&tensor);
+      prefetch(sample(tensor));  // all of them at once: the disk sees a deep queue
+    }
   }
   std::ranges::sort(tensors, {}, &Tensor::name);
   Hasher hasher;
@@ -32,7 +41,7 @@ std::string compute_fingerprint(const std::filesystem::path& config_file,
   for (const Tensor* tensor : tensors) {
     hasher.add(fmt::format("{} {} {} {}\n", tensor->name.size(), tensor->name,
                            dtype_name(tensor->dtype), tensor->shape_text()));
-    hasher.add(tensor->data.first(std::min(kSample, tensor->data.size())));
+    hasher.add(sample(*tensor));
   }
   return hasher.hex();
 }

@@ -22,11 +22,16 @@ constexpr int kMaxSize = 1 << 20;
 constexpr int kMaxVocabulary = 1 << 24;
 constexpr int kMaxLayers = 1 << 10;
 constexpr int kMaxExperts = 1 << 12;
+constexpr int kDeepest = 64;
 
 json parse_json(std::string_view text, std::string_view where) {
   // A duplicate would silently win or lose: refuse it.
   std::vector<std::set<std::string>> keys;
-  const auto watch = [&](int /*depth*/, json::parse_event_t event, json& parsed) {
+  const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
+    // What comes later walks the tree by recursion.
+    if (depth > kDeepest) {
+      throw InputError(where, fmt::format("JSON nested at most {} deep", kDeepest), "more");
+    }
     if (event == json::parse_event_t::object_start) {
       keys.emplace_back();
     } else if (event == json::parse_event_t::object_end) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cupel/base/error.h"
+#include "cupel/checkpoint/prefetch.h"
 #include "cupel/checkpoint/quote.h"
 
 namespace cupel {
@@ -29,6 +30,7 @@ std::string byte_where(const Tensor& tensor, std::uint64_t offset) {
 void check_scale_values(const Tensor& scale) {
   const auto bytes = scale.data;
   if (bytes.empty()) return;
+  prefetch(bytes);
   if (scale.dtype == Dtype::kF8E8M0) {
     const void* nan = std::memchr(bytes.data(), 255, bytes.size());
     if (nan == nullptr) return;
@@ -47,6 +49,7 @@ void check_scale_values(const Tensor& scale) {
 }
 
 void check_expert_ids(const Tensor& table, int experts) {
+  prefetch(table.data);
   const std::size_t count = table.data.size() / sizeof(std::int64_t);
   const auto columns = static_cast<std::size_t>(table.shape.back());
   for (std::size_t i = 0; i < count; ++i) {

@@ -1,0 +1,14 @@
+// Reading ahead in a memory map.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace cupel {
+
+// Asks the system to read the pages of `bytes` soon, in large pieces and without waiting. Touching
+// a map page by page reads one small piece at a time: more than ten times slower. A hint: never
+// fails.
+void prefetch(std::span<const std::byte> bytes);
+
+}  // namespace cupel
