@@ -20,7 +20,7 @@ export UBSAN_OPTIONS ?= print_stacktrace=1:$(ASAN_OPTIONS)
 
 ASSAY := build/release/bin/cupel assay wordmath \
 	--model models/tiny-v4-preview models/tiny-v4-0731 \
-	--attention-backend packed,unified --reference preview:unified --margin 1
+	--attention-backend packed,unified --reference tiny-v4-preview/unified --margin 1
 
 help:
 	@echo 'make assay         install what is needed, build, assay both bundled checkpoints'
