@@ -41,8 +41,11 @@ class PackedMatrix {
   Format format() const { return format_; }
   std::size_t n() const { return n_; }
   std::size_t k() const { return k_; }
-  // How many input indices a product sums before it adds the sum to the total.
-  std::size_t sum_block() const { return format_ == Format::kFp4 ? kFp4Group : kFp8Block; }
+  // How many input indices a product sums before it adds the sum to the total: the K block of the
+  // published kernels for quantised weights; short for fp32 weights, whose products need every bit.
+  std::size_t sum_block() const {
+    return format_ == Format::kFp4 || format_ == Format::kF32 ? kFp4Group : kFp8Block;
+  }
   std::size_t panels() const { return (n_ + kPanel - 1) / kPanel; }
   // Bytes held, scales included.
   std::size_t bytes() const;
