@@ -20,8 +20,8 @@ TEST(Counts, TheSeedCase) {
   EXPECT_NEAR(c.p_zero, 0.0009, 0.00005);
   EXPECT_NEAR(c.p_margin, 0.02, 0.0005);
   EXPECT_EQ(c.spread_degrees, 1);
-  EXPECT_NEAR(c.p_spread.value(), 0.09, 0.005);
-  EXPECT_NEAR(c.unstable.value(), 338, 0.5);
+  EXPECT_NEAR(c.p_spread.value_or(-1), 0.09, 0.005);
+  EXPECT_NEAR(c.unstable.value_or(-1), 338, 0.5);
   EXPECT_NEAR(c.unstable95.low, 67, 0.5);
   EXPECT_EQ(c.unstable95.high, 1319);
 }

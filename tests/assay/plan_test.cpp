@@ -55,12 +55,12 @@ TEST(Plan, MoreItemsAreNeededFromAbout28ChangedItems) {
 
 TEST(Plan, RepeatsToRegressionReachThePower) {
   const Study study{kItems, 160, 10, 1, 1};
-  const auto repeats = repeats_to_regression(study, 1.5, 64);
-  ASSERT_TRUE(repeats);
+  const int repeats = repeats_to_regression(study, 1.5, 64).value_or(0);
+  ASSERT_GT(repeats, 1);
   Study planned = study;
-  planned.repeats_reference = planned.repeats_candidate = *repeats;
+  planned.repeats_reference = planned.repeats_candidate = repeats;
   EXPECT_GE(regression_power(planned, 1.5), kPlannedPower);
-  planned.repeats_reference = planned.repeats_candidate = *repeats - 1;
+  planned.repeats_reference = planned.repeats_candidate = repeats - 1;
   EXPECT_LT(regression_power(planned, 1.5), kPlannedPower);
   EXPECT_FALSE(repeats_to_regression({kItems, 160, 500, 1, 1}, 1.5, 64));
 }

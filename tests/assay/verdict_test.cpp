@@ -55,7 +55,7 @@ TEST(Decide, PassLooksAtTheItemSetAndRegressionAtNewItems) {
   const Decision d = decide(plain(1.2, 0.9, 0.3), kRule);
   EXPECT_NEAR(d.interval90.low, 1.2 - 1.645 * 0.9, 1e-12);
   EXPECT_NEAR(d.interval90.high, 1.2 + 1.645 * 0.3, 1e-12);
-  EXPECT_NEAR(d.interval95_set->high, 1.2 + kDisplayZ * 0.3, 1e-12);
+  EXPECT_NEAR(d.interval95_set.value_or(Interval{}).high, 1.2 + kDisplayZ * 0.3, 1e-12);
 }
 
 RC_GTEST_PROP(Decide, VerdictsFollowFromTheBounds, ()) {

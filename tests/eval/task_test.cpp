@@ -142,7 +142,7 @@ TEST(Task, MissingAndEmptyFiles) {
   o.data_folder = folder.path();
   EXPECT_THAT(message_of("wordmath", o), HasSubstr("wordmath/test.jsonl"));
   const auto path = (folder.path() / "empty.jsonl").string();
-  std::ofstream{path};
+  std::ofstream(path) << "";
   EXPECT_THAT(message_of(path, o), HasSubstr("at least one line"));
 }
 

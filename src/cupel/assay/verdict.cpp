@@ -57,10 +57,10 @@ std::string join(const std::string& a, const std::string& b) {
 Remedy find_remedy(const Comparison& c, const VerdictRule& rule, std::size_t family) {
   Remedy remedy;
   const double alpha = normal_cdf(-rule.z) / static_cast<double>(family);
-  const bool noise_known = c.unstable_reference && c.unstable_candidate;
+  const bool noise_known = c.changed_squares.has_value();
   // Without repeats in both arms the changes cannot be told apart: plan as if all were run noise.
-  const double changed = noise_known ? *c.changed_squares : 0;
-  const double unstable = noise_known ? *c.unstable() : 2 * c.sum_squares;
+  const double changed = c.changed_squares.value_or(0);
+  const double unstable = noise_known ? c.unstable().value_or(0) : 2 * c.sum_squares;
   std::string repeats_text;
   if (!c.deterministic) {
     remedy.repeats = repeats_that_decide(c, rule, changed, unstable, family);
@@ -70,7 +70,7 @@ Remedy find_remedy(const Comparison& c, const VerdictRule& rule, std::size_t fam
       if (!noise_known) repeats_text += ", if the changed answers are run noise";
     }
   }
-  const double worst_changed = noise_known ? *c.changed_squares : c.sum_squares;
+  const double worst_changed = c.changed_squares.value_or(c.sum_squares);
   std::string items_text;
   if (needs_more_items(c.items, worst_changed, rule.margin, alpha)) {
     remedy.items = items_needed(c.items, worst_changed, rule.margin, alpha);
@@ -175,12 +175,12 @@ std::vector<std::string> notes(const Comparison& c, const Decision& d) {
         fmt::format("Declared deterministic, yet the repeats of {} items differ: treated as noisy.",
                     c.broken_determinism));
   }
-  if (c.se_set) {
+  if (d.interval95_set) {
     lines.push_back(
         fmt::format("This item set alone: 95 % {:.2f} to {:.2f}; unstable items u = {:.0f} "
                     "(reference), {:.0f}.",
-                    d.interval95_set->low, d.interval95_set->high, *c.unstable_reference,
-                    *c.unstable_candidate));
+                    d.interval95_set->low, d.interval95_set->high, c.unstable_reference.value_or(0),
+                    c.unstable_candidate.value_or(0)));
   } else if (c.deterministic) {
     lines.emplace_back(
         "Deterministic: one pass says all; both bounds carry the luck of the items.");

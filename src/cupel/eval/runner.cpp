@@ -186,7 +186,9 @@ void Run::ask(int repeat) {
 void Run::rewrite_in_order() const {
   if (!writer_ || !std::filesystem::is_regular_file(options_.records)) return;
   AtomicFile file(options_.records);
-  for (const auto& record : slots_) file.write(to_json_line(*record) + '\n');
+  for (const auto& record : slots_) {
+    if (record) file.write(to_json_line(*record) + '\n');
+  }
   file.commit();
 }
 
@@ -205,7 +207,10 @@ RunResult Run::run() {
   RunResult result;
   result.wall_seconds = seconds_since(start_);
   rewrite_in_order();
-  for (auto& record : slots_) result.records.push_back(*std::move(record));
+  // ask() has thrown unless every slot is filled.
+  for (auto& record : slots_) {
+    if (record) result.records.push_back(std::move(*record));
+  }
   result.score = score(result.records);
   result.resumed = progress_.resumed;
   result.prompt_tokens_per_second = rate(progress_.prompt_tokens, result.wall_seconds);
