@@ -1,11 +1,11 @@
 #include "cupel/base/file.h"
 
-#include <gtest/gtest.h>
-
 #include <fstream>
 
-#include "cupel/base/error.h"
 #include "support/temporary_folder.h"
+#include <gtest/gtest.h>
+
+#include "cupel/base/error.h"
 
 namespace cupel {
 namespace {

@@ -1,10 +1,10 @@
 #include "cupel/base/thread_pool.h"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <stdexcept>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 namespace cupel {
 namespace {

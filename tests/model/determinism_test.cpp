@@ -1,13 +1,13 @@
 // The determinism contract within one sequence and one step: a result does not depend on how a
 // prompt is cut, on company in the step, on the number of threads or on the instruction set.
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <map>
 
+#include "support/golden.h"
+#include <gtest/gtest.h>
+
 #include "cupel/kernels/isa.h"
 #include "cupel/model/network.h"
-#include "support/golden.h"
 
 namespace cupel {
 namespace {
@@ -110,9 +110,12 @@ TEST_P(Determinism, CompanyGivesTheSameBits) {
   for (std::size_t i = 0; i < std::size(lengths); ++i) {
     const auto alone = prompt_logits(*net, all.subspan(10 * i, lengths[i] + 1), 0);
     const auto tail = std::span(alone).last(std::min(alone.size(), 2 * vocab));
-    EXPECT_EQ(first_difference(tail.first(vocab), std::span(together).subspan(i * vocab, vocab), vocab), -1)
+    EXPECT_EQ(
+        first_difference(tail.first(vocab), std::span(together).subspan(i * vocab, vocab), vocab),
+        -1)
         << "prompt of " << lengths[i];
-    EXPECT_EQ(first_difference(tail.last(vocab), std::span(next).subspan(i * vocab, vocab), vocab), -1)
+    EXPECT_EQ(first_difference(tail.last(vocab), std::span(next).subspan(i * vocab, vocab), vocab),
+              -1)
         << "token after " << lengths[i];
     net->close(states[i]);
   }
@@ -134,7 +137,8 @@ TEST_P(Determinism, ForkedSequencesGoOnAlike) {
   SequenceState fork = net->fork(prefix);
   const SegmentInput rest{.state = &fork, .ids = all.subspan(261, 69)};
   const std::size_t last[] = {68};
-  EXPECT_EQ(first_difference(std::span(alone).last(vocab), net->forward({&rest, 1}, last), vocab), -1);
+  EXPECT_EQ(first_difference(std::span(alone).last(vocab), net->forward({&rest, 1}, last), vocab),
+            -1);
 }
 
 TEST_P(Determinism, ThreadsAndInstructionSetsGiveTheSameBits) {

@@ -1,12 +1,12 @@
 // In float32 without any quantisation, the network agrees with an independent implementation
 // (transformers, all float32) at every position.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "cupel/model/network.h"
 #include "support/golden.h"
+#include <gtest/gtest.h>
+
+#include "cupel/model/network.h"
 
 namespace cupel {
 namespace {
@@ -18,8 +18,8 @@ TEST_P(GoldenFloat32, LogitsOfEveryCase) {
   const test::Golden golden(file);
   ThreadPool pool(2);
   const Checkpoint checkpoint(std::string(CUPEL_SOURCE_DIR "/models/") + model);
-  Network network(checkpoint,
-                  {.backend = BackendKind::kReference, .numerics = Numerics::kFloat32}, pool);
+  Network network(checkpoint, {.backend = BackendKind::kReference, .numerics = Numerics::kFloat32},
+                  pool);
   const auto vocab = static_cast<std::size_t>(network.config().vocab_size);
   std::size_t compared = 0;
   for (const std::string& name : golden.cases()) {

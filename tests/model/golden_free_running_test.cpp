@@ -1,14 +1,14 @@
 // Every backend, free-running, against the published reference network: a statistical comparison of
 // the next-token distributions over all cases, prompt and decode rows (the README of tests/golden
 // says how close two correct programs come).
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
-#include "cupel/model/network.h"
 #include "support/golden.h"
+#include <gtest/gtest.h>
+
+#include "cupel/model/network.h"
 
 namespace cupel {
 namespace {
@@ -116,7 +116,8 @@ TEST_P(GoldenIndexer, ChoosesTheSameEntries) {
     const auto prompt = golden.prompt(name);
     StepTaps taps;
     taps.selection = [&](int layer, std::span<const std::int32_t> chosen) {
-      const auto theirs = golden.get(std::string(name) + "/layer" + std::to_string(layer) + "_topk");
+      const auto theirs =
+          golden.get(std::string(name) + "/layer" + std::to_string(layer) + "_topk");
       const std::size_t width = theirs.ints.size() / theirs.rows();
       for (std::size_t r = 0; r < theirs.rows(); ++r) {
         const std::size_t position = prompt.size() - theirs.rows() + r;

@@ -1,21 +1,23 @@
-// Isolated comparisons with the published reference network: each part is fed golden values, so that
-// rounding points can be told apart (the README of tests/golden says why a free-running comparison
-// cannot).
-#include <gtest/gtest.h>
-#include <immintrin.h>
-
+// Isolated comparisons with the published reference network: each part is fed golden values, so
+// that rounding points can be told apart (the README of tests/golden says why a free-running
+// comparison cannot).
 #include <cmath>
 #include <memory>
 
+#include "support/golden.h"
+#include <gtest/gtest.h>
+#include <immintrin.h>
+
 #include "cupel/formats/bf16.h"
 #include "cupel/model/network.h"
-#include "support/golden.h"
 
 namespace cupel {
 namespace {
 
 // Goldens are F16 copies of bf16 values: the same conversion, exact for normal magnitudes.
-float through_f16(float x) { return _cvtsh_ss(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT)); }
+float through_f16(float x) {
+  return _cvtsh_ss(_cvtss_sh(x, _MM_FROUND_TO_NEAREST_INT));
+}
 
 struct Comparison {
   double bit_equal = 0;   // share of elements
@@ -46,7 +48,8 @@ Comparison compare(std::span<const float> ours, const test::GoldenTensor& golden
       norm += b * b;
     }
     c.unequal_rows += equal ? 0 : 1;
-    c.worst_ulps = std::max<double>(c.worst_ulps, largest_difference / std::ldexp(1.0f, std::ilogb(top) - 7));
+    c.worst_ulps =
+        std::max<double>(c.worst_ulps, largest_difference / std::ldexp(1.0f, std::ilogb(top) - 7));
     c.worst_row = std::max(c.worst_row, std::sqrt(difference / norm));
   }
   c.bit_equal /= static_cast<double>(ours.size());
@@ -77,7 +80,8 @@ class GoldenIsolated : public testing::TestWithParam<Case> {
 
   void restart(Numerics numerics) {
     network_ = std::make_unique<Network>(
-        checkpoint_, NetworkOptions{.backend = BackendKind::kReference, .numerics = numerics}, pool_);
+        checkpoint_, NetworkOptions{.backend = BackendKind::kReference, .numerics = numerics},
+        pool_);
     state_ = network_->open();
     ids_ = goldens_.prompt(GetParam().name);
     input_ = {.state = &state_, .ids = ids_};
@@ -220,12 +224,14 @@ TEST_P(GoldenAttention, AttentionHalfOfEveryLayer) {
     };
     step_.taps = &taps;
     const auto streams = tap(layer - 1, "streams");
-    const HyperMix mixed = network_->mix(layer, Half::kAttention, streams.floats.data(), streams.rows());
+    const HyperMix mixed =
+        network_->mix(layer, Half::kAttention, streams.floats.data(), streams.rows());
     const auto ours = network_->half(layer, Half::kAttention, step_, mixed);
     const auto golden = tap(layer, "attn_out");
     const std::size_t width = golden.width();
 
-    const std::string topk_key = std::string(GetParam().name) + "/layer" + std::to_string(layer) + "_topk";
+    const std::string topk_key =
+        std::string(GetParam().name) + "/layer" + std::to_string(layer) + "_topk";
     std::vector<std::int32_t> topk;
     if (goldens_.has(topk_key)) topk = goldens_.get(topk_key).ints;
     std::size_t compared = 0;
@@ -235,8 +241,9 @@ TEST_P(GoldenAttention, AttentionHalfOfEveryLayer) {
         const std::size_t k = topk.size() / golden.rows();
         std::vector<std::int32_t> theirs(topk.begin() + static_cast<std::ptrdiff_t>(r * k),
                                          topk.begin() + static_cast<std::ptrdiff_t>((r + 1) * k));
-        std::vector<std::int32_t> chosen(selection.begin() + static_cast<std::ptrdiff_t>(r * k),
-                                         selection.begin() + static_cast<std::ptrdiff_t>((r + 1) * k));
+        std::vector<std::int32_t> chosen(
+            selection.begin() + static_cast<std::ptrdiff_t>(r * k),
+            selection.begin() + static_cast<std::ptrdiff_t>((r + 1) * k));
         std::sort(theirs.begin(), theirs.end());
         std::sort(chosen.begin(), chosen.end());
         if (theirs != chosen) continue;

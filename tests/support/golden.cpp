@@ -1,7 +1,6 @@
 #include "support/golden.h"
 
 #include <cmath>
-
 #include <cstring>
 #include <stdexcept>
 
@@ -40,19 +39,24 @@ GoldenTensor Golden::get(const std::string& key) const {
     if (tensor.name != key) continue;
     GoldenTensor out{.shape = tensor.shape, .floats = {}, .ints = {}};
     switch (tensor.dtype) {
-      case Dtype::kF32: out.floats = elements<float>(tensor); break;
+      case Dtype::kF32:
+        out.floats = elements<float>(tensor);
+        break;
       case Dtype::kF16:
         for (const std::uint16_t h : elements<std::uint16_t>(tensor)) {
           out.floats.push_back(half_to_float(h));
         }
         break;
-      case Dtype::kI32: out.ints = elements<std::int32_t>(tensor); break;
+      case Dtype::kI32:
+        out.ints = elements<std::int32_t>(tensor);
+        break;
       case Dtype::kI64:
         for (const std::int64_t i : elements<std::int64_t>(tensor)) {
           out.ints.push_back(static_cast<std::int32_t>(i));
         }
         break;
-      default: throw std::runtime_error("golden: dtype of " + key);
+      default:
+        throw std::runtime_error("golden: dtype of " + key);
     }
     return out;
   }

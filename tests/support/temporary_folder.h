@@ -1,11 +1,11 @@
 // A fresh folder for one test, removed with everything in it.
 #pragma once
 
-#include <stdlib.h>
-
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+
+#include <stdlib.h>
 
 namespace cupel::test {
 

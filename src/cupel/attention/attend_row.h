@@ -12,14 +12,14 @@
 namespace cupel {
 
 struct AttendRowParams {
-  const float* q = nullptr;              // [heads, 512]
-  std::span<const float* const> keys;    // at least one
-  const float* sink = nullptr;           // [heads]
+  const float* q = nullptr;            // [heads, 512]
+  std::span<const float* const> keys;  // at least one
+  const float* sink = nullptr;         // [heads]
   std::size_t heads = 0;
-  float scale = 0;                       // 512^-0.5
-  bool round_bf16 = false;               // weights in P V, and the output
-  float* out = nullptr;                  // [heads, 512]
-  std::vector<float>* scratch = nullptr; // kept between calls
+  float scale = 0;                        // 512^-0.5
+  bool round_bf16 = false;                // weights in P V, and the output
+  float* out = nullptr;                   // [heads, 512]
+  std::vector<float>* scratch = nullptr;  // kept between calls
 };
 
 // One fp32 dot of 512 a score; one maximum over the whole list; sink in the denominator only.

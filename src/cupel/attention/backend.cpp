@@ -1,8 +1,8 @@
 #include "cupel/attention/backend.h"
 
-#include <fmt/format.h>
-
 #include <string>
+
+#include <fmt/format.h>
 
 #include "cupel/attention/packed.h"
 #include "cupel/attention/reference.h"
@@ -22,9 +22,12 @@ BackendKind parse_backend(std::string_view name) {
 
 std::string_view backend_name(BackendKind kind) {
   switch (kind) {
-    case BackendKind::kReference: return "reference";
-    case BackendKind::kPacked: return "packed";
-    case BackendKind::kUnified: return "unified";
+    case BackendKind::kReference:
+      return "reference";
+    case BackendKind::kPacked:
+      return "packed";
+    case BackendKind::kUnified:
+      return "unified";
   }
   return "";
 }
@@ -38,9 +41,12 @@ KvDtype parse_kv_dtype(std::string_view name) {
 
 std::string_view kv_dtype_name(KvDtype dtype) {
   switch (dtype) {
-    case KvDtype::kAuto: return "auto";
-    case KvDtype::kBf16: return "bf16";
-    case KvDtype::kFp8E4m3: return "fp8_e4m3";
+    case KvDtype::kAuto:
+      return "auto";
+    case KvDtype::kBf16:
+      return "bf16";
+    case KvDtype::kFp8E4m3:
+      return "fp8_e4m3";
   }
   return "";
 }
@@ -56,9 +62,12 @@ std::unique_ptr<AttentionBackend> make_backend(BackendKind kind, KvDtype dtype, 
                      fmt::format("auto or fp8_e4m3 with backend {}", backend_name(kind)), "bf16");
   }
   switch (kind) {
-    case BackendKind::kReference: return std::make_unique<ReferenceBackend>(numerics, config);
-    case BackendKind::kPacked: return std::make_unique<PackedBackend>(numerics, config);
-    case BackendKind::kUnified: return std::make_unique<UnifiedBackend>(dtype, numerics, config);
+    case BackendKind::kReference:
+      return std::make_unique<ReferenceBackend>(numerics, config);
+    case BackendKind::kPacked:
+      return std::make_unique<PackedBackend>(numerics, config);
+    case BackendKind::kUnified:
+      return std::make_unique<UnifiedBackend>(dtype, numerics, config);
   }
   return nullptr;
 }

@@ -31,10 +31,10 @@ std::string_view kv_dtype_name(KvDtype dtype);
 
 // Consecutive tokens of one sequence within a step.
 struct AttentionSegment {
-  int slot = 0;                // of the sequence, from open()
-  std::int64_t start = 0;      // position of the first token
-  std::size_t rows = 0;        // number of tokens
-  std::size_t first_row = 0;   // of the step's tensors
+  int slot = 0;               // of the sequence, from open()
+  std::int64_t start = 0;     // position of the first token
+  std::size_t rows = 0;       // number of tokens
+  std::size_t first_row = 0;  // of the step's tensors
 };
 
 // One layer of one step. H = heads, I = index heads. A segment completes the entries

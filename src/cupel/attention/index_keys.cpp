@@ -12,7 +12,9 @@
 namespace cupel {
 namespace {
 
-std::size_t at(int slot) { return static_cast<std::size_t>(slot); }
+std::size_t at(int slot) {
+  return static_cast<std::size_t>(slot);
+}
 
 // Rows of fp32: exact keys, or keys on the FP4 grid.
 class RowIndexKeys final : public IndexKeys {
@@ -53,8 +55,9 @@ class RowIndexKeys final : public IndexKeys {
     }
   }
   std::size_t bytes_in_use() const override {
-    return std::accumulate(rows_.begin(), rows_.end(), std::size_t{0},
-                           [](std::size_t sum, const auto& r) { return sum + r.size() * sizeof(float); });
+    return std::accumulate(
+        rows_.begin(), rows_.end(), std::size_t{0},
+        [](std::size_t sum, const auto& r) { return sum + r.size() * sizeof(float); });
   }
 
  private:

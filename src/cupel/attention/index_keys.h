@@ -23,7 +23,8 @@ class IndexKeys {
   virtual void open(int slot) = 0;
   virtual void close(int slot) = 0;
   virtual void copy(int from, int to) = 0;
-  // Makes room for entries [0, count). Not thread-safe; the functions below are, on different slots.
+  // Makes room for entries [0, count). Not thread-safe; the functions below are, on different
+  // slots.
   virtual void reserve(int slot, std::size_t count) = 0;
   // Stores the key [128] of an entry.
   virtual void store(int slot, std::size_t entry, const float* key) = 0;

@@ -7,13 +7,21 @@
 namespace cupel {
 namespace {
 
-std::size_t at(int slot) { return static_cast<std::size_t>(slot); }
+std::size_t at(int slot) {
+  return static_cast<std::size_t>(slot);
+}
 
-std::uint8_t* bytes(std::byte* p) { return reinterpret_cast<std::uint8_t*>(p); }
-const std::uint8_t* bytes(const std::byte* p) { return reinterpret_cast<const std::uint8_t*>(p); }
+std::uint8_t* bytes(std::byte* p) {
+  return reinterpret_cast<std::uint8_t*>(p);
+}
+const std::uint8_t* bytes(const std::byte* p) {
+  return reinterpret_cast<const std::uint8_t*>(p);
+}
 
 // A full page covers 256 tokens.
-std::size_t entries_of_ratio(int ratio) { return ratio == 0 ? 1 : 256 / static_cast<std::size_t>(ratio); }
+std::size_t entries_of_ratio(int ratio) {
+  return ratio == 0 ? 1 : 256 / static_cast<std::size_t>(ratio);
+}
 
 void write_record(std::byte* page, std::size_t per_page, std::size_t i, const std::byte* record) {
   std::memcpy(page + i * PackedRows::kValueRecord, record, PackedRows::kValueRecord);
@@ -117,6 +125,8 @@ void PackedBackend::list_keys(const QueryKeys& keys, std::vector<const float*>& 
   list.insert(list.end(), keys.entries.begin(), keys.entries.end());
 }
 
-void PackedBackend::attend_row(const AttendRowParams& params) const { attend_row_packed(params); }
+void PackedBackend::attend_row(const AttendRowParams& params) const {
+  attend_row_packed(params);
+}
 
 }  // namespace cupel

@@ -21,7 +21,9 @@ int PagePool::allocate() {
   return page;
 }
 
-void PagePool::release(int page) { numbers_.give_back(page); }
+void PagePool::release(int page) {
+  numbers_.give_back(page);
+}
 
 std::byte* PagePool::page(int index) {
   const auto i = static_cast<std::size_t>(index);

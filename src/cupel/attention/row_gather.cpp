@@ -44,10 +44,10 @@ class BlockGather {
         std::iota(chosen.begin(), chosen.end(), 0);
         continue;
       }
-      chosen = select_entries(*params_.index_keys, block_.segment->slot, visible,
-                              params_.index_topk,
-                              step_.index_q + row * params_.index_heads * kIndexDim,
-                              step_.index_weights + row * params_.index_heads);
+      chosen =
+          select_entries(*params_.index_keys, block_.segment->slot, visible, params_.index_topk,
+                         step_.index_q + row * params_.index_heads * kIndexDim,
+                         step_.index_weights + row * params_.index_heads);
       if (step_.selection != nullptr) {
         std::int32_t* out = step_.selection + row * params_.index_topk;
         std::fill_n(out, params_.index_topk, -1);

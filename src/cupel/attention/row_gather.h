@@ -36,17 +36,17 @@ struct GatherSource {
 // The rows one query attends to.
 struct QueryKeys {
   std::int64_t position = 0;
-  std::int64_t window_first = 0;              // oldest visible position
-  std::vector<const float*> window;           // [position - window_first + 1], ascending position
-  std::vector<const float*> entries;          // ascending entry number
+  std::int64_t window_first = 0;      // oldest visible position
+  std::vector<const float*> window;   // [position - window_first + 1], ascending position
+  std::vector<const float*> entries;  // ascending entry number
 };
 
 struct GatherParams {
   int ratio = 0;
   int window = 128;
-  std::size_t index_topk = 0;                 // ratio 4 only
+  std::size_t index_topk = 0;  // ratio 4 only
   std::size_t index_heads = 0;
-  const IndexKeys* index_keys = nullptr;      // ratio 4 only
+  const IndexKeys* index_keys = nullptr;  // ratio 4 only
 };
 
 // What a thread keeps from query to query.

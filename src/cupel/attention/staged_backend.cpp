@@ -111,10 +111,8 @@ void StagedBackend::attend(ThreadPool& pool, const AttentionStep& step) {
                   staged_row(segment, static_cast<std::size_t>(position - segment.start)), out);
             }
           },
-      .entry =
-          [&](const AttentionSegment& segment, std::int64_t entry, float* out) {
-            read_entry(segment.slot, step.layer, entry, out);
-          }};
+      .entry = [&](const AttentionSegment& segment, std::int64_t entry,
+                   float* out) { read_entry(segment.slot, step.layer, entry, out); }};
   const GatherParams gather{.ratio = layer.ratio,
                             .window = window_,
                             .index_topk = index_topk_,

@@ -12,16 +12,25 @@ namespace {
 constexpr std::size_t kFp8NopeRow = 512;
 constexpr std::size_t kFp8RopeRow = 128;
 
-std::size_t at(int slot) { return static_cast<std::size_t>(slot); }
+std::size_t at(int slot) {
+  return static_cast<std::size_t>(slot);
+}
 
-std::uint8_t* bytes(std::byte* p) { return reinterpret_cast<std::uint8_t*>(p); }
-const std::uint8_t* bytes(const std::byte* p) { return reinterpret_cast<const std::uint8_t*>(p); }
+std::uint8_t* bytes(std::byte* p) {
+  return reinterpret_cast<std::uint8_t*>(p);
+}
+const std::uint8_t* bytes(const std::byte* p) {
+  return reinterpret_cast<const std::uint8_t*>(p);
+}
 
 std::size_t nope_row_bytes(UnifiedRowForm form) {
   switch (form) {
-    case UnifiedRowForm::kBf16: return kKvDim * sizeof(std::uint16_t);
-    case UnifiedRowForm::kFp8: return kFp8NopeRow;
-    case UnifiedRowForm::kF32: return kKvDim * sizeof(float);
+    case UnifiedRowForm::kBf16:
+      return kKvDim * sizeof(std::uint16_t);
+    case UnifiedRowForm::kFp8:
+      return kFp8NopeRow;
+    case UnifiedRowForm::kF32:
+      return kKvDim * sizeof(float);
   }
   return 0;
 }
@@ -54,8 +63,12 @@ UnifiedRows::UnifiedRows(UnifiedRowForm form, int ratio, int window)
 
 void UnifiedRows::encode(const float* row, std::byte* record) const {
   switch (form_) {
-    case UnifiedRowForm::kBf16: encode_kv_bf16(row, record); break;
-    case UnifiedRowForm::kF32: std::memcpy(record, row, kKvDim * sizeof(float)); break;
+    case UnifiedRowForm::kBf16:
+      encode_kv_bf16(row, record);
+      break;
+    case UnifiedRowForm::kF32:
+      std::memcpy(record, row, kKvDim * sizeof(float));
+      break;
     case UnifiedRowForm::kFp8: {
       std::uint8_t scales[kKvTiles];
       encode_kv_fp8(row, bytes(record), scales, record + kFp8NopeRow);
@@ -70,8 +83,12 @@ void UnifiedRows::encode(const float* row, std::byte* record) const {
 
 void UnifiedRows::decode(const std::byte* record, float* row) const {
   switch (form_) {
-    case UnifiedRowForm::kBf16: decode_kv_bf16(record, row); break;
-    case UnifiedRowForm::kF32: std::memcpy(row, record, kKvDim * sizeof(float)); break;
+    case UnifiedRowForm::kBf16:
+      decode_kv_bf16(record, row);
+      break;
+    case UnifiedRowForm::kF32:
+      std::memcpy(row, record, kKvDim * sizeof(float));
+      break;
     case UnifiedRowForm::kFp8: {
       std::uint8_t scales[kKvTiles];
       for (std::size_t t = 0; t < kKvTiles; ++t) scales[t] = bytes(record)[kNopeDim + 2 * t];
@@ -191,6 +208,8 @@ void UnifiedBackend::list_keys(const QueryKeys& keys, std::vector<const float*>&
   list.insert(list.end(), keys.entries.begin(), keys.entries.end());
 }
 
-void UnifiedBackend::attend_row(const AttendRowParams& params) const { attend_row_unified(params); }
+void UnifiedBackend::attend_row(const AttendRowParams& params) const {
+  attend_row_unified(params);
+}
 
 }  // namespace cupel

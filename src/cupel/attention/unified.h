@@ -1,11 +1,11 @@
 // Backend `unified`: SGLang's unified pool (serving-stack A.3).
 //
-// One tensor of rows a layer: a window ring of 128 rows a slot, row = slot * 128 + position mod 128,
-// then, from a boundary on, the compressed rows by block table. A row is 1024 bytes, the raw bf16
-// latent; with kv dtype fp8_e4m3 it is 512 bytes of nope (448 e4m3, each tile's scale twice in bytes
-// 448+2t and 449+2t, 50 pad) and 128 bytes of bf16 rope under the same number. With numerics float32
-// and kv dtype auto a row is 512 fp32. Keys: window in ring order, then entries ascending; key
-// blocks of 16; the sink is one more key.
+// One tensor of rows a layer: a window ring of 128 rows a slot, row = slot * 128 + position mod
+// 128, then, from a boundary on, the compressed rows by block table. A row is 1024 bytes, the raw
+// bf16 latent; with kv dtype fp8_e4m3 it is 512 bytes of nope (448 e4m3, each tile's scale twice in
+// bytes 448+2t and 449+2t, 50 pad) and 128 bytes of bf16 rope under the same number. With numerics
+// float32 and kv dtype auto a row is 512 fp32. Keys: window in ring order, then entries ascending;
+// key blocks of 16; the sink is one more key.
 #pragma once
 
 #include <memory>
@@ -56,8 +56,8 @@ class UnifiedRows final : public RowStore {
 
   std::size_t bytes_in_use() const override;
 
-  // Where a window position or an entry lies, and the tensors: nope rows (whole rows unless fp8) and
-  // rope rows (fp8 only).
+  // Where a window position or an entry lies, and the tensors: nope rows (whole rows unless fp8)
+  // and rope rows (fp8 only).
   std::size_t window_number(int slot, std::int64_t position) const;
   std::size_t entry_number(int slot, std::int64_t entry) const;
   std::size_t boundary() const { return kMaxSlots * window_; }

@@ -26,7 +26,8 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-// Wrong input. `where` names the file and, as far as they apply, tensor, field, line or byte offset.
+// Wrong input. `where` names the file and, as far as they apply, tensor, field, line or byte
+// offset.
 class InputError : public Error {
  public:
   InputError(std::string_view where, std::string_view expected, std::string_view found);

@@ -1,21 +1,23 @@
 #include "cupel/base/file.h"
 
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
-#include <utility>
-
 #include "cupel/base/error.h"
 
 namespace cupel {
 namespace {
 
-std::string system_message() { return std::strerror(errno); }
+std::string system_message() {
+  return std::strerror(errno);
+}
 
 void write_all(int descriptor, const std::byte* data, std::size_t size,
                const std::filesystem::path& path) {
@@ -68,7 +70,9 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   return *this;
 }
 
-MappedFile::~MappedFile() { unmap(); }
+MappedFile::~MappedFile() {
+  unmap();
+}
 
 void MappedFile::unmap() noexcept {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
@@ -127,7 +131,9 @@ LineWriter::LineWriter(std::filesystem::path path, bool append) : path_(std::mov
   ::lseek(descriptor_, end, SEEK_SET);
 }
 
-LineWriter::~LineWriter() { ::close(descriptor_); }
+LineWriter::~LineWriter() {
+  ::close(descriptor_);
+}
 
 void LineWriter::write_line(std::string_view line) {
   std::string text(line);

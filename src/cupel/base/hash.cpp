@@ -1,9 +1,9 @@
 #include "cupel/base/hash.h"
 
+#include <new>
+
 #include <fmt/format.h>
 #include <xxhash.h>
-
-#include <new>
 
 namespace cupel {
 
@@ -17,7 +17,9 @@ Hasher::Hasher() : state_(std::make_unique<State>()) {
   XXH3_128bits_reset(state_->xxh);
 }
 
-Hasher::~Hasher() { XXH3_freeState(state_->xxh); }
+Hasher::~Hasher() {
+  XXH3_freeState(state_->xxh);
+}
 
 Hasher& Hasher::add(std::span<const std::byte> bytes) {
   XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
@@ -33,7 +35,11 @@ std::string Hasher::hex() const {
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 
-std::string hash_hex(std::string_view text) { return Hasher().add(text).hex(); }
-std::string hash_hex(std::span<const std::byte> bytes) { return Hasher().add(bytes).hex(); }
+std::string hash_hex(std::string_view text) {
+  return Hasher().add(text).hex();
+}
+std::string hash_hex(std::span<const std::byte> bytes) {
+  return Hasher().add(bytes).hex();
+}
 
 }  // namespace cupel

@@ -73,7 +73,9 @@ ThreadPool::~ThreadPool() {
   state_->wake.notify_all();
 }
 
-int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
+int ThreadPool::threads() const {
+  return static_cast<int>(state_->workers.size()) + 1;
+}
 
 void ThreadPool::parallel_for(std::size_t units,
                               const std::function<void(std::size_t, int)>& body) {

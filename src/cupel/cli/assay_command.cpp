@@ -1,9 +1,9 @@
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <set>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cupel/assay/outcomes.h"
 #include "cupel/assay/paired.h"
@@ -81,7 +81,8 @@ std::string records_file(const Flags& flags, const Task& task, const Cell& cell)
   return (std::filesystem::path(flags.records) / name).string();
 }
 
-RunResult run_cell(const Flags& flags, const Task& task, const Cell& cell, const std::string& label) {
+RunResult run_cell(const Flags& flags, const Task& task, const Cell& cell,
+                   const std::string& label) {
   Engine engine(flags.engine.options(cell.model, cell.backend));
   EngineTarget target(engine);
   return run_task(task, target,
@@ -114,7 +115,8 @@ std::vector<Interaction> crossed(const std::vector<Cell>& cells,
     if (c.model_name == r.model_name || c.backend == r.backend) continue;
     Interaction i = interaction(at(r.model_name, c.backend), at(c.model_name, c.backend),
                                 at(r.model_name, r.backend), at(c.model_name, r.backend));
-    i.name = fmt::format("{} against {}: {} less {}", c.model_name, r.model_name, c.backend, r.backend);
+    i.name =
+        fmt::format("{} against {}: {} less {}", c.model_name, r.model_name, c.backend, r.backend);
     all.push_back(std::move(i));
   }
   return all;
@@ -136,17 +138,17 @@ ExitCode run_assay(const Flags& flags) {
   std::filesystem::create_directories(flags.records, failed);
   if (failed) throw InputError("--records", "a writable folder", flags.records);
 
-  AssayReport report{.title = fmt::format("{}: {} items, {} shots, temperature {}, {}", task.name,
-                                          task.items.size(), task.shots.size(), task.temperature,
-                                          flags.task.repeats == 1
-                                              ? std::string("1 repeat")
-                                              : fmt::format("{} repeats", flags.task.repeats)),
-                     .cells = {},
-                     .reference = cells[reference].name,
-                     .margin = flags.margin,
-                     .comparisons = {},
-                     .interactions = {},
-                     .records = {}};
+  AssayReport report{
+      .title = fmt::format("{}: {} items, {} shots, temperature {}, {}", task.name,
+                           task.items.size(), task.shots.size(), task.temperature,
+                           flags.task.repeats == 1 ? std::string("1 repeat")
+                                                   : fmt::format("{} repeats", flags.task.repeats)),
+      .cells = {},
+      .reference = cells[reference].name,
+      .margin = flags.margin,
+      .comparisons = {},
+      .interactions = {},
+      .records = {}};
   std::vector<CellOutcomes> outcomes;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::string label = fmt::format("[{}/{}] {}", i + 1, cells.size(), cells[i].name);
@@ -187,7 +189,9 @@ void add_assay_command(CLI::App& app, Run& run) {
       ->capture_default_str();
   command->add_option("--reference", flags->reference, "The cell to compare with, MODEL/BACKEND")
       ->required();
-  command->add_option("--margin", flags->margin, "Largest loss that may pass, in points; declared here")
+  command
+      ->add_option("--margin", flags->margin,
+                   "Largest loss that may pass, in points; declared here")
       ->required();
   command->add_option("--records", flags->records, "Folder for the records of each cell")
       ->capture_default_str();

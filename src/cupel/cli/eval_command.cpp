@@ -1,7 +1,7 @@
-#include <fmt/format.h>
+#include <memory>
 
 #include <CLI/CLI.hpp>
-#include <memory>
+#include <fmt/format.h>
 
 #include "cupel/assay/outcomes.h"
 #include "cupel/assay/report.h"

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
 #include <new>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cupel/base/fingerprint.h"
 #include "cupel/cli/command.h"
@@ -21,7 +21,8 @@ int main(int argc, char** argv) {
   try {
     CLI::App app{
         "Cupel: a native engine for DeepSeek-V4-Flash, and the assay that tells an accuracy "
-        "regression from noise.\nExit codes: 0 pass, 1 regression, 2 inconclusive, 3 infrastructure, "
+        "regression from noise.\nExit codes: 0 pass, 1 regression, 2 inconclusive, 3 "
+        "infrastructure, "
         "4 configuration or usage."};
     app.set_version_flag("--version", cupel::build_fingerprint());
     app.require_subcommand(1);

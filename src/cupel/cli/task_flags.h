@@ -1,9 +1,10 @@
 // Flags of the commands that run a task.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include <CLI/CLI.hpp>
 
 #include "cupel/cli/data_folder.h"
 #include "cupel/eval/task.h"
@@ -51,7 +52,8 @@ struct TaskFlags {
         ->check(CLI::PositiveNumber);
     app.add_option("--seed", seed, "For temperature above 0; repeat r uses seed + r")
         ->capture_default_str();
-    app.add_flag("--resume", resume, "Keep the records that are there and ask only what is missing");
+    app.add_flag("--resume", resume,
+                 "Keep the records that are there and ask only what is missing");
   }
 
   Task load() const {

@@ -1,8 +1,8 @@
 #include "cupel/engine/engine.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "cupel/base/error.h"
 #include "cupel/base/file.h"
@@ -89,7 +89,8 @@ std::vector<float> Engine::logits(std::span<const std::int32_t> prompt,
     at += count;
     const std::size_t last[] = {count - 1};
     const bool end = at == prompt.size();
-    out = network_->forward({&input, 1}, end ? std::span<const std::size_t>(last) : std::span<const std::size_t>());
+    out = network_->forward(
+        {&input, 1}, end ? std::span<const std::size_t>(last) : std::span<const std::size_t>());
   }
   for (const std::int32_t id : feed) {
     const SegmentInput input{.state = &state, .ids = {&id, 1}};

@@ -41,14 +41,15 @@ struct GenerationRequest {
 enum class FinishReason { kEos, kStopString, kLength, kError };
 
 struct Generation {
-  std::vector<std::int32_t> output_ids;  // as generated, EOS and the tokens of a stop string included
-  std::string text;                      // bytes, up to the stop string or EOS
+  std::vector<std::int32_t>
+      output_ids;    // as generated, EOS and the tokens of a stop string included
+  std::string text;  // bytes, up to the stop string or EOS
   FinishReason finish = FinishReason::kError;
-  std::string error;                     // for kError
-  int cached_prompt_tokens = 0;          // of a prefix shared with other requests
+  std::string error;             // for kError
+  int cached_prompt_tokens = 0;  // of a prefix shared with other requests
   float min_margin = std::numeric_limits<float>::infinity();
   int min_margin_step = -1;
-  double queue_seconds = 0;              // until its first prompt token was computed
+  double queue_seconds = 0;  // until its first prompt token was computed
   double first_token_seconds = 0;
   double total_seconds = 0;
 };
@@ -58,10 +59,10 @@ class Engine {
   // Throws InputError for a faulty checkpoint or tokenizer.
   explicit Engine(const EngineOptions& options);
 
-  // Runs the requests, at most `concurrency` at a time (0 = no limit), and calls done(index, result)
-  // once for each as it ends. A prefix that all prompts share is computed once. Throws InputError
-  // before anything runs for a request that cannot be served: empty prompt, ids outside the
-  // vocabulary, prompt and limit beyond the context.
+  // Runs the requests, at most `concurrency` at a time (0 = no limit), and calls done(index,
+  // result) once for each as it ends. A prefix that all prompts share is computed once. Throws
+  // InputError before anything runs for a request that cannot be served: empty prompt, ids outside
+  // the vocabulary, prompt and limit beyond the context.
   void generate(std::span<const GenerationRequest> requests, int concurrency,
                 const std::function<void(std::size_t, const Generation&)>& done);
 

@@ -7,10 +7,14 @@ namespace {
 
 StopReason stop_reason(FinishReason finish) {
   switch (finish) {
-    case FinishReason::kEos: return StopReason::kEos;
-    case FinishReason::kStopString: return StopReason::kStopString;
-    case FinishReason::kLength: return StopReason::kLength;
-    case FinishReason::kError: break;
+    case FinishReason::kEos:
+      return StopReason::kEos;
+    case FinishReason::kStopString:
+      return StopReason::kStopString;
+    case FinishReason::kLength:
+      return StopReason::kLength;
+    case FinishReason::kError:
+      break;
   }
   return StopReason::kError;
 }

@@ -19,10 +19,10 @@ void quantise_activation(ThreadPool& pool, const QuantiseActivationParams& param
 
 // h = silu(min(g, limit)) * clamp(u, -limit, limit) * weight (spec section 3.11).
 struct SwigluParams {
-  const float* gate = nullptr;     // [rows, width]
-  const float* up = nullptr;       // [rows, width]
-  const float* weight = nullptr;   // [rows], or nullptr for 1
-  float* out = nullptr;            // [rows, width]
+  const float* gate = nullptr;    // [rows, width]
+  const float* up = nullptr;      // [rows, width]
+  const float* weight = nullptr;  // [rows], or nullptr for 1
+  float* out = nullptr;           // [rows, width]
   std::size_t rows = 0;
   std::size_t width = 0;
   float limit = 0;

@@ -51,6 +51,8 @@ inline float exp_f32(float x) {
   return p * power(half) * power(whole - half);
 }
 
-inline float sigmoid_f32(float x) { return 1.0f / (1.0f + exp_f32(-x)); }
+inline float sigmoid_f32(float x) {
+  return 1.0f / (1.0f + exp_f32(-x));
+}
 
 }  // namespace cupel

@@ -13,7 +13,7 @@ struct GatedPoolParams {
   std::span<const float* const> values;  // rows of [width]
   std::span<const float* const> gates;   // rows of [width]
   std::size_t width = 0;
-  float* out = nullptr;                  // [width]
+  float* out = nullptr;  // [width]
 };
 void gated_pool(const GatedPoolParams& params);
 

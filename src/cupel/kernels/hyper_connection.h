@@ -12,21 +12,21 @@ namespace cupel {
 // The streams of the reference network: mixture weights and the Sinkhorn matrix come from
 // fn . flatten(X) / rms(X).
 struct HyperMixParams {
-  const float* streams = nullptr;     // [rows, hc, width]
+  const float* streams = nullptr;  // [rows, hc, width]
   std::size_t rows = 0;
   std::size_t hc = 4;
   std::size_t width = 0;
-  const PackedMatrix* fn = nullptr;   // [(2 + hc) * hc, hc * width] fp32
-  const float* scale = nullptr;       // [3]
-  const float* base = nullptr;        // [(2 + hc) * hc]
+  const PackedMatrix* fn = nullptr;  // [(2 + hc) * hc, hc * width] fp32
+  const float* scale = nullptr;      // [3]
+  const float* base = nullptr;       // [(2 + hc) * hc]
   int sinkhorn_iters = 20;
   float hc_eps = 0;
   float norm_eps = 0;
   bool round_bf16 = false;
-  float* mixes = nullptr;             // scratch [rows, (2 + hc) * hc]
-  float* mixed = nullptr;             // out [rows, width]: u
-  float* post = nullptr;              // out [rows, hc]
-  float* comb = nullptr;              // out [rows, hc (source), hc (destination)]
+  float* mixes = nullptr;  // scratch [rows, (2 + hc) * hc]
+  float* mixed = nullptr;  // out [rows, width]: u
+  float* post = nullptr;   // out [rows, hc]
+  float* comb = nullptr;   // out [rows, hc (source), hc (destination)]
 };
 void hyper_mix(ThreadPool& pool, const HyperMixParams& params);
 
@@ -45,7 +45,7 @@ void hyper_join(ThreadPool& pool, const HyperJoinParams& params);
 
 // The mixture in front of the output head: only the `pre` weights.
 struct HyperHeadParams {
-  const float* streams = nullptr;    // [rows, hc, width]
+  const float* streams = nullptr;  // [rows, hc, width]
   std::size_t rows = 0;
   std::size_t hc = 4;
   std::size_t width = 0;
@@ -55,8 +55,8 @@ struct HyperHeadParams {
   float hc_eps = 0;
   float norm_eps = 0;
   bool round_bf16 = false;
-  float* mixes = nullptr;            // scratch [rows, hc]
-  float* mixed = nullptr;            // out [rows, width]
+  float* mixes = nullptr;  // scratch [rows, hc]
+  float* mixed = nullptr;  // out [rows, width]
 };
 void hyper_head(ThreadPool& pool, const HyperHeadParams& params);
 

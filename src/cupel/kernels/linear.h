@@ -1,9 +1,9 @@
 // Matrix products y = x W^T, the bulk of the work (spec section 3.3).
 //
-// Contract: the input index is cut into blocks (PackedMatrix::sum_block, as the published kernels do);
-// a block's sum is one ascending chain of fused multiply-adds from zero on the dequantised weight
-// (exact for power-of-two scales); block sums are added in ascending order. A result does not depend
-// on the other rows, the other outputs, the number of threads or the instruction set.
+// Contract: the input index is cut into blocks (PackedMatrix::sum_block, as the published kernels
+// do); a block's sum is one ascending chain of fused multiply-adds from zero on the dequantised
+// weight (exact for power-of-two scales); block sums are added in ascending order. A result does
+// not depend on the other rows, the other outputs, the number of threads or the instruction set.
 #pragma once
 
 #include <cstddef>

@@ -25,8 +25,8 @@ struct RmsNormParams {
 };
 void rms_norm(ThreadPool& pool, const RmsNormParams& params);
 
-// Per-head query norm without weight (spec 3.5.3), in place. kReference rounds every step to bf16 as
-// the reference network does.
+// Per-head query norm without weight (spec 3.5.3), in place. kReference rounds every step to bf16
+// as the reference network does.
 struct HeadNormParams {
   float* x = nullptr;  // [rows, width]; a row is one head of one token
   std::size_t rows = 0;

@@ -28,7 +28,8 @@ class PackedMatrix {
 
   PackedMatrix() = default;
 
-  // codes [n, k/2] (two e2m1 an element pair, low nibble first), scales [n, k/32] E8M0. k % 32 == 0.
+  // codes [n, k/2] (two e2m1 an element pair, low nibble first), scales [n, k/32] E8M0. k % 32 ==
+  // 0.
   static PackedMatrix fp4(std::size_t n, std::size_t k, std::span<const std::uint8_t> codes,
                           std::span<const std::uint8_t> scales);
   // codes [n, k] e4m3 without NaN, scales [ceil(n/128), ceil(k/128)].

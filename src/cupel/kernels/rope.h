@@ -42,12 +42,12 @@ class RopeTable {
 
 // Rotates the last table.dim() elements of each vector, in place.
 struct RopeParams {
-  float* x = nullptr;         // [rows, vectors, width]
-  std::size_t rows = 0;       // row r is at the r-th position of the table
-  std::size_t vectors = 1;    // heads
+  float* x = nullptr;       // [rows, vectors, width]
+  std::size_t rows = 0;     // row r is at the r-th position of the table
+  std::size_t vectors = 1;  // heads
   std::size_t width = 0;
   const RopeTable* table = nullptr;
-  bool inverse = false;       // multiply by the conjugate
+  bool inverse = false;  // multiply by the conjugate
   bool round_bf16 = false;
 };
 void rope(ThreadPool& pool, const RopeParams& params);

@@ -15,13 +15,13 @@ void select_topk(std::span<const float> scores, std::size_t k, std::int32_t* cho
 float router_score(float logit);
 
 struct RouteParams {
-  std::span<const float> logits;                // [experts] of one token
-  const float* bias = nullptr;                  // [experts], added for the choice only; may be null
-  const std::int32_t* fixed = nullptr;          // [k] chosen by token id (hash layers), or null
+  std::span<const float> logits;        // [experts] of one token
+  const float* bias = nullptr;          // [experts], added for the choice only; may be null
+  const std::int32_t* fixed = nullptr;  // [k] chosen by token id (hash layers), or null
   std::size_t k = 0;
-  float scaling = 1;                            // routed_scaling_factor
-  std::int32_t* experts = nullptr;              // out [k], ascending
-  float* weights = nullptr;                     // out [k], of the same experts; sum = scaling
+  float scaling = 1;                // routed_scaling_factor
+  std::int32_t* experts = nullptr;  // out [k], ascending
+  float* weights = nullptr;         // out [k], of the same experts; sum = scaling
 };
 void route(const RouteParams& params);
 

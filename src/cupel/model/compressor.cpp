@@ -79,7 +79,8 @@ std::vector<float> compress(ThreadPool& pool, const CompressorSettings& s,
     float* out = entries.data() + offsets[index] * s.dim;
     for (std::size_t r = 0; r < segment.rows; ++r) {
       const std::size_t row = segment.first_row + r;
-      const auto phase = static_cast<std::size_t>(segment.start + static_cast<std::int64_t>(r)) % ratio;
+      const auto phase =
+          static_cast<std::size_t>(segment.start + static_cast<std::int64_t>(r)) % ratio;
       const std::size_t at = (s.ratio == 4 ? ratio + phase : phase) * width;
       std::copy_n(values.data() + row * width, width, state.values.data() + at);
       for (std::size_t c = 0; c < width; ++c) {

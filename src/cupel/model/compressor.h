@@ -13,8 +13,8 @@
 namespace cupel {
 
 struct CompressorSettings {
-  int ratio = 0;              // 4 (overlapping windows of 8) or 128
-  std::size_t dim = 0;        // 512 main, 128 indexer
+  int ratio = 0;        // 4 (overlapping windows of 8) or 128
+  std::size_t dim = 0;  // 512 main, 128 indexer
   float norm_eps = 0;
   Numerics numerics = Numerics::kReference;
   std::span<const float> rope_frequencies;
@@ -23,8 +23,8 @@ struct CompressorSettings {
 CompressorState fresh_compressor_state(int ratio, std::size_t dim);
 
 // Feeds x [rows, hidden] token by token into the states of the segments (states[s] belongs to
-// segment s) and returns the entries they complete, [completed, dim], segment by segment: normed and
-// rotated at the first token of the window, not quantised.
+// segment s) and returns the entries they complete, [completed, dim], segment by segment: normed
+// and rotated at the first token of the window, not quantised.
 std::vector<float> compress(ThreadPool& pool, const CompressorSettings& settings,
                             const CompressorWeights& weights, const StepContext& step,
                             std::span<CompressorState* const> states, const float* x);

@@ -124,8 +124,8 @@ class LatentAttention {
                        .width = kIndexDim,
                        .round_bf16 = round_});
     }
-    const double factor =
-        1.0 / std::sqrt(static_cast<double>(kIndexDim)) / std::sqrt(static_cast<double>(index_heads));
+    const double factor = 1.0 / std::sqrt(static_cast<double>(kIndexDim)) /
+                          std::sqrt(static_cast<double>(index_heads));
     scale(weights.data(), weights.size(), static_cast<float>(factor), round_);
   }
 

@@ -20,8 +20,8 @@ struct LatentAttentionParams {
   const RopeTable* rope = nullptr;          // the rows' positions at those frequencies
   AttentionBackend* backend = nullptr;
   const StepContext* step = nullptr;
-  const float* x = nullptr;                 // [rows, hidden], attn-normed
-  float* out = nullptr;                     // [rows, hidden]
+  const float* x = nullptr;  // [rows, hidden], attn-normed
+  float* out = nullptr;      // [rows, hidden]
 };
 void latent_attention(ThreadPool& pool, const LatentAttentionParams& params);
 

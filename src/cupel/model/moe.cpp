@@ -21,8 +21,8 @@ struct Assignment {
 // Where each token's experts ended up: batch rows are ordered by expert, then by token.
 struct Routing {
   std::vector<std::vector<Assignment>> by_expert;
-  std::vector<std::size_t> first_row;        // of each expert in the batch
-  std::vector<std::size_t> rows_of_token;    // [tokens, k] batch rows, ascending expert
+  std::vector<std::size_t> first_row;      // of each expert in the batch
+  std::vector<std::size_t> rows_of_token;  // [tokens, k] batch rows, ascending expert
 };
 
 Routing route_rows(ThreadPool& pool, const MoeParams& p) {
@@ -116,7 +116,8 @@ void moe(ThreadPool& pool, const MoeParams& p) {
   std::vector<float> gate(batch * width), up(batch * width);
   std::vector<LinearParams> products;
   for (const Batch& b : batches) {
-    for (const auto& [weight, out] : {std::pair(&b.expert->w1, &gate), std::pair(&b.expert->w3, &up)}) {
+    for (const auto& [weight, out] :
+         {std::pair(&b.expert->w1, &gate), std::pair(&b.expert->w3, &up)}) {
       products.push_back({.x = b.x,
                           .x_stride = hidden,
                           .rows = b.rows,
@@ -136,7 +137,8 @@ void moe(ThreadPool& pool, const MoeParams& p) {
                 .limit = p.config->swiglu_limit,
                 .round_bf16 = round});
   if (round) {
-    quantise_activation(pool, {.in = gate.data(), .out = gate.data(), .rows = batch, .width = width});
+    quantise_activation(pool,
+                        {.in = gate.data(), .out = gate.data(), .rows = batch, .width = width});
   }
   std::vector<float> y(batch * hidden);
   products.clear();

@@ -1,8 +1,8 @@
 #include "cupel/model/network.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "cupel/attention/kv_codec.h"
 #include "cupel/base/error.h"
@@ -17,7 +17,9 @@
 namespace cupel {
 namespace {
 
-std::size_t size(int n) { return static_cast<std::size_t>(n); }
+std::size_t size(int n) {
+  return static_cast<std::size_t>(n);
+}
 
 }  // namespace
 
@@ -78,7 +80,8 @@ StepContext Network::make_step(std::span<const SegmentInput> inputs, const StepT
     const std::int64_t start = input.state->length;
     const std::int64_t end = start + static_cast<std::int64_t>(input.ids.size());
     if (end > config_.max_position_embeddings) {
-      throw InputError("sequence", fmt::format("at most {} tokens", config_.max_position_embeddings),
+      throw InputError("sequence",
+                       fmt::format("at most {} tokens", config_.max_position_embeddings),
                        fmt::format("{}", end));
     }
     step.segments.push_back(
@@ -91,7 +94,8 @@ StepContext Network::make_step(std::span<const SegmentInput> inputs, const StepT
       const std::int32_t id = input.ids[i];
       if (id < 0 || id >= config_.vocab_size) {
         throw InputError(fmt::format("token {} of the input", i),
-                         fmt::format("an id in [0, {})", config_.vocab_size), fmt::format("{}", id));
+                         fmt::format("an id in [0, {})", config_.vocab_size),
+                         fmt::format("{}", id));
       }
       step.ids.push_back(id);
       step.positions.push_back(start + static_cast<std::int64_t>(i));
@@ -162,17 +166,17 @@ std::vector<float> Network::half(int layer, Half half, const StepContext& step,
                 .out = y.data()});
     return y;
   }
-  latent_attention(pool_, {.config = &config_,
-                           .weights = &w.attention,
-                           .layer = layer,
-                           .numerics = options_.numerics,
-                           .rope_frequencies = compressed(layer) ? compressed_frequencies_
-                                                                 : plain_frequencies_,
-                           .rope = compressed(layer) ? &step.compressed_rope : &step.plain_rope,
-                           .backend = backend_.get(),
-                           .step = &step,
-                           .x = x.data(),
-                           .out = y.data()});
+  latent_attention(
+      pool_, {.config = &config_,
+              .weights = &w.attention,
+              .layer = layer,
+              .numerics = options_.numerics,
+              .rope_frequencies = compressed(layer) ? compressed_frequencies_ : plain_frequencies_,
+              .rope = compressed(layer) ? &step.compressed_rope : &step.plain_rope,
+              .backend = backend_.get(),
+              .step = &step,
+              .x = x.data(),
+              .out = y.data()});
   return y;
 }
 
@@ -230,7 +234,8 @@ std::vector<float> Network::forward(std::span<const SegmentInput> inputs,
   const StepContext step = make_step(inputs, taps);
   const std::size_t rows = step.rows(), hidden = size(config_.hidden_size);
   const std::size_t flat = size(config_.hc_mult) * hidden;
-  const auto tap = [&](std::string_view name, int layer, std::span<const float> v, std::size_t width) {
+  const auto tap = [&](std::string_view name, int layer, std::span<const float> v,
+                       std::size_t width) {
     if (taps != nullptr && taps->values) taps->values(name, layer, v, width);
   };
 

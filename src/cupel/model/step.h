@@ -15,7 +15,8 @@
 namespace cupel {
 
 // The pending rows of one compressor (spec section 4): values and gates with ape added. Ratio 4:
-// rows 0..3 are the last complete window, 4..7 the one being filled. Ratio 128: the one being filled.
+// rows 0..3 are the last complete window, 4..7 the one being filled. Ratio 128: the one being
+// filled.
 struct CompressorState {
   std::vector<float> values, gates;  // [rows, C]
   bool has_previous = false;         // ratio 4: rows 0..3 hold a window
@@ -23,8 +24,8 @@ struct CompressorState {
 
 // Everything a sequence carries from step to step besides the rows its backend stores.
 struct SequenceState {
-  int slot = -1;             // of the attention backend
-  std::int64_t length = 0;   // tokens processed
+  int slot = -1;                                   // of the attention backend
+  std::int64_t length = 0;                         // tokens processed
   std::vector<CompressorState> compressors;        // by layer; empty states where ratio is 0
   std::vector<CompressorState> index_compressors;  // by layer; ratio 4 only
 };
@@ -50,12 +51,12 @@ struct StepTaps {
 
 // The rows of a step with everything the layers derive from positions alone.
 struct StepContext {
-  std::vector<std::int32_t> ids;                 // [rows]
+  std::vector<std::int32_t> ids;  // [rows]
   std::vector<Segment> segments;
   std::vector<AttentionSegment> attention_segments;
-  std::vector<std::int64_t> positions;           // [rows]
-  RopeTable plain_rope;                          // rows' positions, base rope_theta
-  RopeTable compressed_rope;                     // rows' positions, base compress_rope_theta, YaRN
+  std::vector<std::int64_t> positions;  // [rows]
+  RopeTable plain_rope;                 // rows' positions, base rope_theta
+  RopeTable compressed_rope;            // rows' positions, base compress_rope_theta, YaRN
   const StepTaps* taps = nullptr;
 
   std::size_t rows() const { return ids.size(); }

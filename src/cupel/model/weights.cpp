@@ -1,9 +1,9 @@
 #include "cupel/model/weights.h"
 
-#include <fmt/format.h>
-
 #include <cstring>
 #include <string>
+
+#include <fmt/format.h>
 
 #include "cupel/base/error.h"
 #include "cupel/formats/bf16.h"
@@ -12,7 +12,9 @@
 namespace cupel {
 namespace {
 
-std::size_t size(int n) { return static_cast<std::size_t>(n); }
+std::size_t size(int n) {
+  return static_cast<std::size_t>(n);
+}
 
 // Tensors may stand at any byte offset: elements are copied out.
 template <typename T>
@@ -40,7 +42,9 @@ class Loader {
  public:
   explicit Loader(const Checkpoint& checkpoint) : checkpoint_(checkpoint) {}
 
-  std::vector<float> vector(const std::string& name) const { return floats(checkpoint_.tensor(name)); }
+  std::vector<float> vector(const std::string& name) const {
+    return floats(checkpoint_.tensor(name));
+  }
 
   // A linear weight in whatever form it is stored, its rows [row, row + rows) only (0 = all).
   PackedMatrix matrix(const std::string& prefix, std::size_t row = 0, std::size_t rows = 0) {
@@ -49,8 +53,12 @@ class Loader {
     const auto stored_k = static_cast<std::size_t>(weight.shape[1]);
     PackedMatrix packed;
     switch (weight.dtype) {
-      case Dtype::kI8: packed = fp4(prefix, weight, row, rows, stored_k * 2); break;
-      case Dtype::kF8E4M3: packed = fp8(prefix, weight, row, rows, stored_k); break;
+      case Dtype::kI8:
+        packed = fp4(prefix, weight, row, rows, stored_k * 2);
+        break;
+      case Dtype::kF8E4M3:
+        packed = fp8(prefix, weight, row, rows, stored_k);
+        break;
       case Dtype::kBF16: {
         const auto values = elements<std::uint16_t>(weight);
         packed = PackedMatrix::bf16(rows, stored_k,
@@ -85,7 +93,8 @@ class Loader {
   }
 
   ExpertWeights expert(const std::string& prefix) {
-    return {.w1 = matrix(prefix + ".w1"), .w3 = matrix(prefix + ".w3"), .w2 = matrix(prefix + ".w2")};
+    return {
+        .w1 = matrix(prefix + ".w1"), .w3 = matrix(prefix + ".w3"), .w2 = matrix(prefix + ".w2")};
   }
 
   AttentionWeights attention(const std::string& prefix, LayerKind kind) {
@@ -116,7 +125,8 @@ class Loader {
     MoeWeights w;
     w.gate = matrix(prefix + "gate");
     if (hash) {
-      for (const std::int64_t id : elements<std::int64_t>(checkpoint_.tensor(prefix + "gate.tid2eid"))) {
+      for (const std::int64_t id :
+           elements<std::int64_t>(checkpoint_.tensor(prefix + "gate.tid2eid"))) {
         w.tid2eid.push_back(static_cast<std::int32_t>(id));
       }
     } else {

@@ -30,14 +30,14 @@ struct IndexerWeights {
 };
 
 struct AttentionWeights {
-  PackedMatrix wq_a;                // [q_rank, hidden]
-  PackedMatrix wq_b;                // [heads * 512, q_rank]
-  PackedMatrix wkv;                 // [512, hidden]
-  std::vector<PackedMatrix> wo_a;   // o_groups of [o_rank, heads * 512 / o_groups]
-  PackedMatrix wo_b;                // [hidden, o_groups * o_rank]
-  std::vector<float> q_norm;        // [q_rank]
-  std::vector<float> kv_norm;       // [512]
-  std::vector<float> sink;          // [heads]
+  PackedMatrix wq_a;                            // [q_rank, hidden]
+  PackedMatrix wq_b;                            // [heads * 512, q_rank]
+  PackedMatrix wkv;                             // [512, hidden]
+  std::vector<PackedMatrix> wo_a;               // o_groups of [o_rank, heads * 512 / o_groups]
+  PackedMatrix wo_b;                            // [hidden, o_groups * o_rank]
+  std::vector<float> q_norm;                    // [q_rank]
+  std::vector<float> kv_norm;                   // [512]
+  std::vector<float> sink;                      // [heads]
   std::optional<CompressorWeights> compressor;  // ratio 4 and 128
   std::optional<IndexerWeights> indexer;        // ratio 4
 };
@@ -48,11 +48,11 @@ struct ExpertWeights {
 };
 
 struct MoeWeights {
-  PackedMatrix gate;                   // [experts, hidden], fp32
-  std::vector<float> bias;             // [experts]; empty in hash layers
-  std::vector<std::int32_t> tid2eid;   // [vocab, experts_per_token]; hash layers only
+  PackedMatrix gate;                  // [experts, hidden], fp32
+  std::vector<float> bias;            // [experts]; empty in hash layers
+  std::vector<std::int32_t> tid2eid;  // [vocab, experts_per_token]; hash layers only
   std::vector<ExpertWeights> experts;
-  std::vector<ExpertWeights> shared;   // one an shared expert
+  std::vector<ExpertWeights> shared;  // one an shared expert
 };
 
 struct LayerWeights {
@@ -66,8 +66,8 @@ struct NetworkWeights {
   std::vector<std::uint16_t> embedding;  // [vocab, hidden] bf16
   std::vector<LayerWeights> layers;
   HyperWeights hc_head;
-  std::vector<float> norm;               // [hidden]
-  PackedMatrix head;                     // [vocab, hidden], fp32 arithmetic
+  std::vector<float> norm;  // [hidden]
+  PackedMatrix head;        // [vocab, hidden], fp32 arithmetic
 
   // Bytes held.
   std::size_t bytes = 0;

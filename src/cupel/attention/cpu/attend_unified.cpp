@@ -37,8 +37,7 @@ void attend_unified_kernel(const AttendRowParams& p) {
           for (std::size_t g = 0; g < 4; ++g) dot[g] = fma16(load16(q + g * kKvDim + i), k, dot[g]);
         }
         float s[4];
-        hn::StoreU(hn::Mul(sum16x4(dot[0], dot[1], dot[2], dot[3]),
-                           hn::Set(Float4Tag(), p.scale)),
+        hn::StoreU(hn::Mul(sum16x4(dot[0], dot[1], dot[2], dot[3]), hn::Set(Float4Tag(), p.scale)),
                    Float4Tag(), s);
         for (std::size_t g = 0; g < 4; ++g) weights[g][j] = s[g];
       }

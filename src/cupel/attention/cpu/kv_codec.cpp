@@ -27,7 +27,9 @@ HWY_INLINE std::uint32_t scale_field(float amax, float inverse_limit) {
   return (bits >> 23) + ((bits & 0x7fffffu) != 0 ? 1 : 0);
 }
 
-HWY_INLINE float power_of_field(std::uint32_t field) { return std::bit_cast<float>(field << 23); }
+HWY_INLINE float power_of_field(std::uint32_t field) {
+  return std::bit_cast<float>(field << 23);
+}
 
 constexpr float kInverse448 = 0x1.24924ap-9f;
 constexpr float kInverse6 = 0x1.555556p-3f;
@@ -115,8 +117,12 @@ void fake_quantise(const float* row, float* out) {
   std::copy_n(row + kNopeDim, kRopeDim, out + kNopeDim);
 }
 
-void encode_bf16_row(const float* row, std::byte* out) { encode_bf16_bytes(row, kKvDim, out); }
-void decode_bf16_row(const std::byte* in, float* row) { decode_bf16_bytes(in, kKvDim, row); }
+void encode_bf16_row(const float* row, std::byte* out) {
+  encode_bf16_bytes(row, kKvDim, out);
+}
+void decode_bf16_row(const std::byte* in, float* row) {
+  decode_bf16_bytes(in, kKvDim, row);
+}
 
 void encode_index(const float* row, std::uint8_t* codes, float* scale) {
   const FloatTag d;
@@ -149,12 +155,12 @@ void fake_quantise_fp4(const float* row, float* out) {
       // From 1 up one mantissa bit is kept; below, the step is 0.5.
       const auto bits = hn::BitCast(du, y);
       const auto odd = hn::And(hn::ShiftRight<22>(bits), hn::Set(du, 1u));
-      const auto kept = hn::And(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x1fffffu))),
-                                hn::Set(du, 0xffc00000u));
+      const auto kept =
+          hn::And(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x1fffffu))), hn::Set(du, 0xffc00000u));
       const auto magic = hn::Set(d, 0x1.8p22f);
       const auto fixed = hn::CopySign(hn::Sub(hn::Add(y, magic), magic), y);
-      const auto grid = hn::IfThenElse(hn::Lt(hn::Abs(y), hn::Set(d, 1.0f)), fixed,
-                                       hn::BitCast(d, kept));
+      const auto grid =
+          hn::IfThenElse(hn::Lt(hn::Abs(y), hn::Set(d, 1.0f)), fixed, hn::BitCast(d, kept));
       hn::StoreU(hn::Mul(grid, scale), d, out + i);
     }
   }

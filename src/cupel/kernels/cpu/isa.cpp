@@ -1,8 +1,8 @@
 #include "cupel/kernels/isa.h"
 
-#include <hwy/targets.h>
-
 #include <string>
+
+#include <hwy/targets.h>
 
 #include "cupel/base/error.h"
 

@@ -14,8 +14,8 @@ namespace cupel {
 namespace HWY_NAMESPACE {
 
 constexpr std::size_t kPanel = PackedMatrix::kPanel;
-constexpr std::size_t kBlock = 256;     // input indices decoded at a time: 16 KiB of fp32
-constexpr std::size_t kRowBlock = 96;   // rows that share one decoding
+constexpr std::size_t kBlock = 256;    // input indices decoded at a time: 16 KiB of fp32
+constexpr std::size_t kRowBlock = 96;  // rows that share one decoding
 // Rows a register tile holds: as many chains as hide the latency of the multiply-add.
 constexpr std::size_t kTile = kParts == 1 ? 12 : 6;
 
@@ -24,8 +24,9 @@ void decode_fp4(const PackedMatrix& w, std::size_t panel, std::size_t k0, std::s
                 float* out) {
   const hn::CappedTag<std::uint8_t, 16> d8;
   // The upper byte of the IEEE half with the value of each code; the lower byte is zero.
-  alignas(16) static constexpr std::uint8_t kHalfHigh[16] = {
-      0x00, 0x38, 0x3c, 0x3e, 0x40, 0x42, 0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe, 0xc0, 0xc2, 0xc4, 0xc6};
+  alignas(16) static constexpr std::uint8_t kHalfHigh[16] = {0x00, 0x38, 0x3c, 0x3e, 0x40, 0x42,
+                                                             0x44, 0x46, 0x80, 0xb8, 0xbc, 0xbe,
+                                                             0xc0, 0xc2, 0xc4, 0xc6};
   const auto table = hn::Load(d8, kHalfHigh);
   const hn::CappedTag<std::uint16_t, kLanes> d16;
   const hn::Rebind<std::uint8_t, decltype(d16)> d8_part;
@@ -52,8 +53,7 @@ void decode_fp4(const PackedMatrix& w, std::size_t panel, std::size_t k0, std::s
       for (std::size_t parity = 0; parity < 2; ++parity) {
         float* to = out + (group + 2 * pair + parity) * kPanel;
         CUPEL_EACH_PART(i) {
-          const auto wide =
-              hn::PromoteTo(d16, hn::LoadU(d8_part, halves[parity] + i * kLanes));
+          const auto wide = hn::PromoteTo(d16, hn::LoadU(d8_part, halves[parity] + i * kLanes));
           const auto half = hn::BitCast(dh, hn::ShiftLeft<8>(wide));
           hn::Store(hn::Mul(hn::PromoteTo(FloatTag(), half), scale[i]), FloatTag(),
                     to + i * kLanes);
@@ -124,9 +124,15 @@ void panel_product(const LinearParams& p, std::size_t panel, std::size_t row0, s
     const std::size_t count = std::min(kBlock, w.k() - k0);
     const float* b = decoded;
     switch (w.format()) {
-      case PackedMatrix::Format::kFp4: decode_fp4(w, panel, k0, count, decoded); break;
-      case PackedMatrix::Format::kFp8: decode_fp8(w, panel, k0, count, decoded); break;
-      case PackedMatrix::Format::kBf16: decode_bf16(w, panel, k0, count, decoded); break;
+      case PackedMatrix::Format::kFp4:
+        decode_fp4(w, panel, k0, count, decoded);
+        break;
+      case PackedMatrix::Format::kFp8:
+        decode_fp8(w, panel, k0, count, decoded);
+        break;
+      case PackedMatrix::Format::kBf16:
+        decode_bf16(w, panel, k0, count, decoded);
+        break;
       case PackedMatrix::Format::kF32:
         b = reinterpret_cast<const float*>(w.panel_codes(panel, k0));
         break;
@@ -136,7 +142,8 @@ void panel_product(const LinearParams& p, std::size_t panel, std::size_t row0, s
     for (; r + kTile <= rows; r += kTile) {
       tile<kTile>(x + r * p.x_stride, p.x_stride, b, count, block, acc + r * kPanel);
     }
-    tail_tile<kTile - 1>(rows - r, x + r * p.x_stride, p.x_stride, b, count, block, acc + r * kPanel);
+    tail_tile<kTile - 1>(rows - r, x + r * p.x_stride, p.x_stride, b, count, block,
+                         acc + r * kPanel);
   }
   const std::size_t columns = std::min(kPanel, w.n() - panel * kPanel);
   for (std::size_t r = 0; r < rows; ++r) {
@@ -155,7 +162,9 @@ void linear_unit(const LinearParams& p, std::size_t panel_begin, std::size_t pan
   }
 }
 
-std::size_t rows_per_unit() { return kRowBlock; }
+std::size_t rows_per_unit() {
+  return kRowBlock;
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace cupel

@@ -13,10 +13,14 @@ PackedMatrix::PackedMatrix(Format format, std::size_t n, std::size_t k)
 
 std::size_t PackedMatrix::panel_bytes() const {
   switch (format_) {
-    case Format::kFp4: return k_ / 2 * kPanel;
-    case Format::kFp8: return k_ * kPanel;
-    case Format::kBf16: return k_ * kPanel * sizeof(std::uint16_t);
-    case Format::kF32: return k_ * kPanel * sizeof(float);
+    case Format::kFp4:
+      return k_ / 2 * kPanel;
+    case Format::kFp8:
+      return k_ * kPanel;
+    case Format::kBf16:
+      return k_ * kPanel * sizeof(std::uint16_t);
+    case Format::kF32:
+      return k_ * kPanel * sizeof(float);
   }
   return 0;
 }

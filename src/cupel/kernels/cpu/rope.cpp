@@ -28,9 +28,10 @@ std::vector<float> rope_frequencies(const RopeSettings& s) {
   }
   if (!s.yarn) return freq;
   const double last = static_cast<double>(s.dim) - 1;
-  const auto low = static_cast<float>(
-      std::clamp(std::floor(correction_index(s, s.beta_fast)), 0.0, last));
-  auto high = static_cast<float>(std::clamp(std::ceil(correction_index(s, s.beta_slow)), 0.0, last));
+  const auto low =
+      static_cast<float>(std::clamp(std::floor(correction_index(s, s.beta_fast)), 0.0, last));
+  auto high =
+      static_cast<float>(std::clamp(std::ceil(correction_index(s, s.beta_slow)), 0.0, last));
   if (low == high) high += 0.001f;
   for (std::size_t i = 0; i < freq.size(); ++i) {
     const float ramp = std::clamp((static_cast<float>(i) - low) / (high - low), 0.0f, 1.0f);

@@ -9,10 +9,10 @@
 #define CUPEL_KERNELS_CPU_SIMD_INL_H_
 #endif
 
-#include <hwy/highway.h>
-
 #include <cstddef>
 #include <cstdint>
+
+#include <hwy/highway.h>
 
 #include "cupel/kernels/exp.h"
 
@@ -154,16 +154,16 @@ HWY_INLINE Float4 sum16x4(const V16& a, const V16& b, const V16& c, const V16& e
   const hn::Repartition<double, Float4Tag> dd;
   const auto fa = fold4(a), fb = fold4(b), fc = fold4(c), fe = fold4(e);
   // Transpose, then (x0 + x2) + (x1 + x3).
-  const auto ab_low = hn::InterleaveLower(d4, fa, fb);    // a0 b0 a1 b1
-  const auto ce_low = hn::InterleaveLower(d4, fc, fe);    // c0 e0 c1 e1
-  const auto ab_high = hn::InterleaveUpper(d4, fa, fb);   // a2 b2 a3 b3
+  const auto ab_low = hn::InterleaveLower(d4, fa, fb);   // a0 b0 a1 b1
+  const auto ce_low = hn::InterleaveLower(d4, fc, fe);   // c0 e0 c1 e1
+  const auto ab_high = hn::InterleaveUpper(d4, fa, fb);  // a2 b2 a3 b3
   const auto ce_high = hn::InterleaveUpper(d4, fc, fe);
-  const auto ab = hn::Add(ab_low, ab_high);               // a02 b02 a13 b13
+  const auto ab = hn::Add(ab_low, ab_high);  // a02 b02 a13 b13
   const auto ce = hn::Add(ce_low, ce_high);
-  const auto even = hn::BitCast(
-      d4, hn::InterleaveLower(dd, hn::BitCast(dd, ab), hn::BitCast(dd, ce)));
-  const auto odd = hn::BitCast(
-      d4, hn::InterleaveUpper(dd, hn::BitCast(dd, ab), hn::BitCast(dd, ce)));
+  const auto even =
+      hn::BitCast(d4, hn::InterleaveLower(dd, hn::BitCast(dd, ab), hn::BitCast(dd, ce)));
+  const auto odd =
+      hn::BitCast(d4, hn::InterleaveUpper(dd, hn::BitCast(dd, ab), hn::BitCast(dd, ce)));
   return hn::Add(even, odd);
 }
 
@@ -198,8 +198,8 @@ HWY_INLINE FloatVec round_e4m3_part(FloatVec y) {
   const UintTag du;
   const auto bits = hn::BitCast(du, y);
   const auto odd = hn::And(hn::ShiftRight<20>(bits), hn::Set(du, 1u));
-  const auto kept = hn::And(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7ffffu))),
-                            hn::Set(du, 0xfff00000u));
+  const auto kept =
+      hn::And(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7ffffu))), hn::Set(du, 0xfff00000u));
   const auto magic = hn::Set(d, 24576.0f);
   const auto fixed = hn::CopySign(hn::Sub(hn::Add(y, magic), magic), y);
   return hn::IfThenElse(hn::Lt(hn::Abs(y), hn::Set(d, 0x1p-6f)), fixed, hn::BitCast(d, kept));
