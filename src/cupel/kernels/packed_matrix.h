@@ -43,9 +43,16 @@ class PackedMatrix {
   std::size_t n() const { return n_; }
   std::size_t k() const { return k_; }
   // How many input indices a product sums before it adds the sum to the total: the K block of the
-  // published kernels for quantised weights; short for fp32 weights, whose products need every bit.
+  // published kernels for quantised weights; 64 for the others, which keeps the fp32 error near that
+  // of a pairwise sum.
   std::size_t sum_block() const {
-    return format_ == Format::kFp4 || format_ == Format::kF32 ? kFp4Group : kFp8Block;
+    switch (format_) {
+      case Format::kFp4: return kFp4Group;
+      case Format::kFp8: return kFp8Block;
+      case Format::kBf16:
+      case Format::kF32: break;
+    }
+    return 64;
   }
   std::size_t panels() const { return (n_ + kPanel - 1) / kPanel; }
   // Bytes held, scales included.
