@@ -122,8 +122,9 @@ void GenerationLoop::step() {
     const std::size_t produced = r.result.output_ids.size();
     bool ended = true;
     try {
-      ended = accept(r, engine_.sampler().sample(std::span(logits).subspan(i * vocab, vocab),
-                                                 r.request->temperature, r.request->seed, produced));
+      ended =
+          accept(r, engine_.sampler().sample(std::span(logits).subspan(i * vocab, vocab),
+                                             r.request->temperature, r.request->seed, produced));
     } catch (const Error& error) {
       // This request is lost; the others go on.
       r.result.finish = FinishReason::kError;

@@ -30,11 +30,11 @@ class GenerationLoop {
 
  private:
   struct Running {
-    std::size_t index;              // of the request
+    std::size_t index;  // of the request
     const GenerationRequest* request;
     SequenceState state;
-    std::size_t prompt_done = 0;    // prompt tokens in the state
-    std::int32_t last_token = -1;   // sampled, not yet fed
+    std::size_t prompt_done = 0;   // prompt tokens in the state
+    std::int32_t last_token = -1;  // sampled, not yet fed
     StopMatcher stops;
     Generation result;
   };
@@ -52,7 +52,7 @@ class GenerationLoop {
   std::size_t limit_;
   const Done& done_;
   std::chrono::steady_clock::time_point start_;
-  std::size_t next_ = 0;            // request to admit
+  std::size_t next_ = 0;  // request to admit
   std::deque<Running> running_;
   SequenceState prefix_;
   std::size_t prefix_length_ = 0;

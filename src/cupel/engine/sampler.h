@@ -16,8 +16,8 @@ struct SampledToken {
 // softmax(logits / temperature) with a number that depends on seed and step alone.
 class Sampler {
  public:
-  // allowed[id]: false for rows of the vocabulary without a token, which are never sampled. At least
-  // two must be allowed.
+  // allowed[id]: false for rows of the vocabulary without a token, which are never sampled. At
+  // least two must be allowed.
   explicit Sampler(std::vector<bool> allowed) : allowed_(std::move(allowed)) {}
 
   // Throws InfrastructureError if a logit of an existing token is NaN.
