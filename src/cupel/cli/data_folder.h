@@ -7,8 +7,8 @@
 namespace cupel {
 
 // `flag` if not empty; else the folder data/ of the working directory, of the installation
-// (../share/cupel/data from the program) or of the source tree that the program was built in. Throws
-// InputError if there is none.
+// (../share/cupel/data from the program) or of the source tree that the program was built in.
+// Throws InputError if there is none.
 std::filesystem::path find_data_folder(const std::string& flag);
 
 }  // namespace cupel

@@ -1,26 +1,28 @@
 #include "cupel/cli/engine_flags.h"
 
-#include <fmt/format.h>
+#include <cstdio>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <fmt/format.h>
 
 #include "cupel/kernels/isa.h"
 
 namespace cupel {
 
 void EngineFlags::add_single(CLI::App& app) {
-  app.add_option("--model", model,
-                 "Checkpoint folder (default: the environment variable DEEPSEEK_V4_FP4_MODEL_PATH)");
+  app.add_option(
+      "--model", model,
+      "Checkpoint folder (default: the environment variable DEEPSEEK_V4_FP4_MODEL_PATH)");
   app.add_option("--attention-backend", backend,
                  "reference, packed (SGLang: triton) or unified (SGLang: unified_kv_triton)")
       ->capture_default_str();
 }
 
 void EngineFlags::add_common(CLI::App& app) {
-  app.add_option("--numerics", numerics,
-                 "reference: the published rounding points; float32: no rounding, no quantisation of "
-                 "activations")
+  app.add_option(
+         "--numerics", numerics,
+         "reference: the published rounding points; float32: no rounding, no quantisation of "
+         "activations")
       ->capture_default_str();
   app.add_option("--kv-cache-dtype", kv_dtype,
                  "auto, bf16 or fp8_e4m3; auto is fp8 for packed and bf16 for unified")
@@ -29,27 +31,40 @@ void EngineFlags::add_common(CLI::App& app) {
                  "Prompt tokens of a sequence in one step; 0 = whole. Does not change a result")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--threads", threads, "Threads; 0 = one per hardware thread. Does not change a result")
+  app.add_option("--threads", threads,
+                 "Threads; 0 = one per hardware thread. Does not change a result")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  app.add_option("--isa", isa, "auto, avx2 or avx512. Does not change a result")->capture_default_str();
+  app.add_option("--isa", isa, "auto, avx2 or avx512. Does not change a result")
+      ->capture_default_str();
 }
 
-EngineOptions EngineFlags::options() const { return options(resolve_model_path(model), backend); }
+EngineOptions EngineFlags::options() const {
+  return options(resolve_model_path(model), parse_backend_flag(backend));
+}
 
-EngineOptions EngineFlags::options(const std::filesystem::path& folder,
-                                   const std::string& backend_flag) const {
+EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendKind kind) const {
   set_isa(parse_isa(isa));
-  const BackendKind kind = parse_backend(backend_flag);
-  if (backend_flag != backend_name(kind)) {
-    fmt::print(stderr, "note: attention backend {} is Cupel's {}\n", backend_flag, backend_name(kind));
-  }
   return {.model = folder,
           .network = {.backend = kind,
                       .kv_dtype = parse_kv_dtype(kv_dtype),
                       .numerics = parse_numerics(numerics)},
           .prefill_chunk = prefill_chunk,
           .threads = threads};
+}
+
+BackendKind parse_backend_flag(const std::string& name) {
+  const BackendKind kind = parse_backend(name);
+  if (name != backend_name(kind)) {
+    fmt::print(stderr, "note: attention backend {} is Cupel's {}\n", name, backend_name(kind));
+  }
+  return kind;
+}
+
+std::string model_label(const std::filesystem::path& folder) {
+  // Without the empty component that a slash at the end stands for.
+  const auto normal = (std::filesystem::absolute(folder) / "").lexically_normal().parent_path();
+  return normal.filename().string();
 }
 
 }  // namespace cupel

@@ -1,8 +1,8 @@
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cupel/cli/command.h"
 #include "cupel/cli/engine_flags.h"
@@ -55,13 +55,20 @@ void add_generate_command(CLI::App& app, Run& run) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command
-      ->add_option("--temperature", flags->request.temperature, "0 = the most likely token every time")
+      ->add_option("--temperature", flags->request.temperature,
+                   "0 = the most likely token every time")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", flags->request.seed, "For temperature above 0")->capture_default_str();
-  command->add_option("--stop", flags->request.stop,
-                      "Text that ends the output and is not part of it; may be repeated (default: none)");
-  command->add_flag("--stats", flags->stats, "Print token counts, speed and margin on standard error");
+  command->add_option("--seed", flags->request.seed, "For temperature above 0")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option(
+          "--stop", flags->request.stop,
+          "Text that ends the output and is not part of it; may be repeated (default: none)")
+      ->allow_extra_args(false);
+  command->add_flag("--stats", flags->stats,
+                    "Print token counts, speed and margin on standard error (default: do not)");
   flags->engine.add_single(*command);
   flags->engine.add_common(*command);
   command->callback([=, &run] { run = [=] { return run_generate(*flags); }; });

@@ -1,5 +1,6 @@
-#include <CLI/CLI.hpp>
 #include <memory>
+
+#include <CLI/CLI.hpp>
 
 #include "cupel/checkpoint/inspect.h"
 #include "cupel/cli/command.h"
@@ -13,12 +14,15 @@ void add_inspect_command(CLI::App& app, Run& run) {
   };
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "inspect", "Shows a checkpoint: configuration, layers by kind, tensors used and skipped, bytes");
+      "inspect",
+      "Shows a checkpoint: configuration, layers by kind, tensors used and skipped, bytes");
   command->add_option("folder", flags->folder,
                       "Checkpoint folder (default: DEEPSEEK_V4_FP4_MODEL_PATH)");
-  command->add_flag("--json", flags->json, "Print JSON");
+  command->add_flag("--json", flags->json, "Print JSON (default: text)");
   command->callback([=, &run] {
-    run = [=] { return static_cast<ExitCode>(run_inspect(resolve_model_path(flags->folder), flags->json)); };
+    run = [=] {
+      return static_cast<ExitCode>(run_inspect(resolve_model_path(flags->folder), flags->json));
+    };
   });
 }
 

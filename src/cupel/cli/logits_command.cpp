@@ -1,10 +1,12 @@
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
+#include <filesystem>
 #include <fstream>
 #include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cupel/base/file.h"
 #include "cupel/checkpoint/safetensors.h"
 #include "cupel/cli/command.h"
 #include "cupel/cli/engine_flags.h"
@@ -51,7 +53,8 @@ std::vector<Line> read_lines(const std::string& path, const ModelConfig& config)
     const std::string where = fmt::format("{}:{}", path, number);
     const auto object = nlohmann::json::parse(text, nullptr, false);
     if (!object.is_object()) {
-      throw InputError(where, R"(an object {"prompt_ids": [...], "feed_ids": [...]})", text.substr(0, 80));
+      throw InputError(where, R"(an object {"prompt_ids": [...], "feed_ids": [...]})",
+                       text.substr(0, 80));
     }
     Line line{.prompt = parse_ids(object, "prompt_ids", true, config.vocab_size, where),
               .feed = parse_ids(object, "feed_ids", false, config.vocab_size, where)};
@@ -66,18 +69,25 @@ std::vector<Line> read_lines(const std::string& path, const ModelConfig& config)
   return lines;
 }
 
+// Shows before the work is done whether its result can be written.
+void check_writable(const std::string& path) {
+  if (std::filesystem::is_directory(path)) throw InputError(path, "a file to write", "a folder");
+  const AtomicFile probe(path);
+}
+
 ExitCode run_logits(const Flags& flags) {
   Engine engine(flags.engine.options());
   const auto lines = read_lines(flags.ids, engine.config());
+  check_writable(flags.out);
   std::vector<std::vector<float>> results;
   std::vector<TensorToWrite> tensors;
   for (std::size_t n = 0; n < lines.size(); ++n) {
     results.push_back(engine.logits(lines[n].prompt, lines[n].feed));
-    tensors.push_back({.name = std::to_string(n),
-                       .dtype = Dtype::kF32,
-                       .shape = {static_cast<std::int64_t>(1 + lines[n].feed.size()),
-                                 engine.config().vocab_size},
-                       .data = std::as_bytes(std::span(results.back()))});
+    tensors.push_back(
+        {.name = std::to_string(n),
+         .dtype = Dtype::kF32,
+         .shape = {static_cast<std::int64_t>(1 + lines[n].feed.size()), engine.config().vocab_size},
+         .data = std::as_bytes(std::span(results.back()))});
   }
   write_safetensors(flags.out, tensors);
   return ExitCode::kPass;
@@ -90,13 +100,15 @@ void add_logits_command(CLI::App& app, Run& run) {
   CLI::App* command = app.add_subcommand(
       "logits", "Writes logits for given token ids, for comparison with other programs");
   command
-      ->add_option("--ids", flags->ids,
-                   "JSON lines {\"prompt_ids\": [...], \"feed_ids\": [...]}; feed_ids, optional, are "
-                   "fed one at a time")
+      ->add_option(
+          "--ids", flags->ids,
+          "JSON lines {\"prompt_ids\": [...], \"feed_ids\": [...]}; feed_ids, optional, are "
+          "fed one at a time")
       ->required();
   command
-      ->add_option("--out", flags->out,
-                   "Safetensors file: tensor N, [1 + fed, vocab] float32, for line N counted from 0")
+      ->add_option(
+          "--out", flags->out,
+          "Safetensors file: tensor N, [1 + fed, vocab] float32, for line N counted from 0")
       ->required();
   flags->engine.add_single(*command);
   flags->engine.add_common(*command);

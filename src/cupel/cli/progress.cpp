@@ -1,10 +1,10 @@
 #include "cupel/cli/progress.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <memory>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 namespace cupel {
 
