@@ -108,6 +108,7 @@ TEST(Sampler, AVanishingTemperatureIsGreedy) {
 TEST(Uniform, NeighbouringSeedsAndStepsAreIndependent) {
   constexpr int kCells = 10;
   std::vector<int> over_seeds(kCells * kCells), over_steps(kCells * kCells);
+  std::vector<int> across(kCells * kCells);  // a seed's step against the next seed's step before
   const auto cell = [](double u) { return static_cast<std::size_t>(u * kCells); };
   for (std::uint64_t i = 0; i < 20000; ++i) {
     const double u = uniform(i, 3);
@@ -115,10 +116,12 @@ TEST(Uniform, NeighbouringSeedsAndStepsAreIndependent) {
     ASSERT_LT(u, 1);
     ++over_seeds.at(cell(u) * kCells + cell(uniform(i + 1, 3)));
     ++over_steps.at(cell(uniform(9, i)) * kCells + cell(uniform(9, i + 1)));
+    ++across.at(cell(uniform(i, 4)) * kCells + cell(uniform(i + 1, 3)));
   }
   const std::vector<double> flat(kCells * kCells, 1.0 / (kCells * kCells));
   EXPECT_GT(chi_square_p(over_seeds, flat), 1e-3);
   EXPECT_GT(chi_square_p(over_steps, flat), 1e-3);
+  EXPECT_GT(chi_square_p(across, flat), 1e-3);
 }
 
 }  // namespace
