@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +14,7 @@
 #include "cupel/cli/command.h"
 #include "cupel/cli/engine_flags.h"
 #include "cupel/cli/progress.h"
+#include "cupel/cli/prompt_check.h"
 #include "cupel/cli/task_flags.h"
 #include "cupel/eval/engine_target.h"
 
@@ -33,30 +35,31 @@ struct Cell {
   std::string name;  // MODEL/BACKEND
   std::filesystem::path model;
   std::string model_name, backend;
+  BackendKind kind = BackendKind::kUnified;
 };
 
 std::vector<Cell> make_cells(const Flags& flags) {
   std::vector<std::filesystem::path> models;
   for (const std::string& model : flags.models) models.push_back(resolve_model_path(model));
   if (models.empty()) models.push_back(resolve_model_path(std::nullopt));
-  const auto base_name = [](const std::filesystem::path& path) {
-    const auto normal = (path / "").lexically_normal().parent_path();
-    return normal.filename().string();
-  };
   std::set<std::string> names;
-  for (const auto& model : models) names.insert(base_name(model));
+  for (const auto& model : models) names.insert(model_label(model));
   const bool unique = names.size() == models.size();
+
+  std::vector<BackendKind> kinds;
+  for (const std::string& flag : flags.backends) kinds.push_back(parse_backend_flag(flag));
 
   std::vector<Cell> cells;
   std::set<std::string> seen;
   for (const auto& model : models) {
-    for (const std::string& flag : flags.backends) {
-      const std::string backend(backend_name(parse_backend(flag)));
-      const std::string model_name = unique ? base_name(model) : model.string();
+    for (const BackendKind kind : kinds) {
+      const std::string backend(backend_name(kind));
+      const std::string model_name = unique ? model_label(model) : model.string();
       cells.push_back({.name = model_name + "/" + backend,
                        .model = model,
                        .model_name = model_name,
-                       .backend = backend});
+                       .backend = backend,
+                       .kind = kind});
       if (!seen.insert(cells.back().name).second) {
         throw InputError("cells", "each model and backend once", cells.back().name + " twice");
       }
@@ -81,9 +84,24 @@ std::string records_file(const Flags& flags, const Task& task, const Cell& cell)
   return (std::filesystem::path(flags.records) / name).string();
 }
 
+// Whatever is wrong with any cell shows before the first one runs.
+void check_cells(const Flags& flags, const Task& task, const std::vector<Cell>& cells) {
+  std::filesystem::path checked;
+  std::optional<ModelConfig> config;
+  for (const Cell& cell : cells) {
+    const EngineOptions options = flags.engine.options(cell.model, cell.kind);
+    if (cell.model != checked) {
+      config = Checkpoint(cell.model).config();
+      check_prompts(task, Tokenizer::load(cell.model / "tokenizer.json"), *config);
+      checked = cell.model;
+    }
+    make_backend(cell.kind, options.network.kv_dtype, options.network.numerics, *config);
+  }
+}
+
 RunResult run_cell(const Flags& flags, const Task& task, const Cell& cell,
                    const std::string& label) {
-  Engine engine(flags.engine.options(cell.model, cell.backend));
+  Engine engine(flags.engine.options(cell.model, cell.kind));
   EngineTarget target(engine);
   return run_task(task, target,
                   {.identity = {.cell = cell.name,
@@ -127,13 +145,10 @@ ExitCode run_assay(const Flags& flags) {
   const std::size_t reference = find_reference(cells, flags.reference);
   const Task task = flags.task.load();
   const VerdictRule rule{.margin = flags.margin};
-  if (!(rule.margin > 0)) {
-    throw InputError("--margin", "points above 0", fmt::format("{}", flags.margin));
+  if (!(rule.margin > 0 && rule.margin <= 100)) {
+    throw InputError("--margin", "points above 0 and at most 100", fmt::format("{}", flags.margin));
   }
-  // Faults of any checkpoint show before the first cell runs.
-  for (const Cell& cell : cells) {
-    if (cell.backend == cells[0].backend) Checkpoint checkpoint(cell.model);
-  }
+  check_cells(flags, task, cells);
   std::error_code failed;
   std::filesystem::create_directories(flags.records, failed);
   if (failed) throw InputError("--records", "a writable folder", flags.records);
@@ -184,7 +199,10 @@ void add_assay_command(CLI::App& app, Run& run) {
   flags->task.add(*command);
   command->add_option("--model", flags->models,
                       "Checkpoint folders (default: DEEPSEEK_V4_FP4_MODEL_PATH)");
-  command->add_option("--attention-backend", flags->backends, "Backends, separated by commas")
+  command
+      ->add_option("--attention-backend", flags->backends,
+                   "Backends, separated by commas: reference, packed (SGLang: triton), unified "
+                   "(SGLang: unified_kv_triton)")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--reference", flags->reference, "The cell to compare with, MODEL/BACKEND")

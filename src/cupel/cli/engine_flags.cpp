@@ -40,23 +40,31 @@ void EngineFlags::add_common(CLI::App& app) {
 }
 
 EngineOptions EngineFlags::options() const {
-  return options(resolve_model_path(model), backend);
+  return options(resolve_model_path(model), parse_backend_flag(backend));
 }
 
-EngineOptions EngineFlags::options(const std::filesystem::path& folder,
-                                   const std::string& backend_flag) const {
+EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendKind kind) const {
   set_isa(parse_isa(isa));
-  const BackendKind kind = parse_backend(backend_flag);
-  if (backend_flag != backend_name(kind)) {
-    fmt::print(stderr, "note: attention backend {} is Cupel's {}\n", backend_flag,
-               backend_name(kind));
-  }
   return {.model = folder,
           .network = {.backend = kind,
                       .kv_dtype = parse_kv_dtype(kv_dtype),
                       .numerics = parse_numerics(numerics)},
           .prefill_chunk = prefill_chunk,
           .threads = threads};
+}
+
+BackendKind parse_backend_flag(const std::string& name) {
+  const BackendKind kind = parse_backend(name);
+  if (name != backend_name(kind)) {
+    fmt::print(stderr, "note: attention backend {} is Cupel's {}\n", name, backend_name(kind));
+  }
+  return kind;
+}
+
+std::string model_label(const std::filesystem::path& folder) {
+  // Without the empty component that a slash at the end stands for.
+  const auto normal = (std::filesystem::absolute(folder) / "").lexically_normal().parent_path();
+  return normal.filename().string();
 }
 
 }  // namespace cupel

@@ -26,10 +26,15 @@ struct EngineFlags {
   // The rest.
   void add_common(CLI::App& app);
 
-  // Applies --isa; notes on standard error where a backend was named as SGLang names it. Throws
-  // InputError.
+  // Applies --isa. Throws InputError.
   EngineOptions options() const;
-  EngineOptions options(const std::filesystem::path& model, const std::string& backend) const;
+  EngineOptions options(const std::filesystem::path& model, BackendKind kind) const;
 };
+
+// parse_backend(), with a note on standard error where the backend is named as SGLang names it.
+BackendKind parse_backend_flag(const std::string& name);
+
+// The last component of a checkpoint's path, for labels: "tiny-v4-0731" for "models/tiny-v4-0731/".
+std::string model_label(const std::filesystem::path& folder);
 
 }  // namespace cupel

@@ -9,6 +9,7 @@
 #include "cupel/cli/command.h"
 #include "cupel/cli/engine_flags.h"
 #include "cupel/cli/progress.h"
+#include "cupel/cli/prompt_check.h"
 #include "cupel/cli/task_flags.h"
 #include "cupel/eval/engine_target.h"
 
@@ -22,12 +23,16 @@ struct Flags {
 };
 
 ExitCode run_eval(const Flags& flags) {
+  if (flags.task.resume && flags.records.empty()) {
+    throw InputError("--resume", "--records, the file to go on with", "none");
+  }
   const Task task = flags.task.load();
   const EngineOptions options = flags.engine.options();
   Engine engine(options);
+  check_prompts(task, engine.tokenizer(), engine.config());
   EngineTarget target(engine);
   const std::string backend(backend_name(options.network.backend));
-  const std::string cell = options.model.filename().string() + "/" + backend;
+  const std::string cell = model_label(options.model) + "/" + backend;
   const RunResult result = run_task(task, target,
                                     {.identity = {.cell = cell,
                                                   .backend = backend,

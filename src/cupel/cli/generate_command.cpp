@@ -60,12 +60,15 @@ void add_generate_command(CLI::App& app, Run& run) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", flags->request.seed, "For temperature above 0")
-      ->capture_default_str();
-  command->add_option(
-      "--stop", flags->request.stop,
-      "Text that ends the output and is not part of it; may be repeated (default: none)");
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option(
+          "--stop", flags->request.stop,
+          "Text that ends the output and is not part of it; may be repeated (default: none)")
+      ->allow_extra_args(false);
   command->add_flag("--stats", flags->stats,
-                    "Print token counts, speed and margin on standard error");
+                    "Print token counts, speed and margin on standard error (default: do not)");
   flags->engine.add_single(*command);
   flags->engine.add_common(*command);
   command->callback([=, &run] { run = [=] { return run_generate(*flags); }; });

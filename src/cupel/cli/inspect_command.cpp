@@ -18,7 +18,7 @@ void add_inspect_command(CLI::App& app, Run& run) {
       "Shows a checkpoint: configuration, layers by kind, tensors used and skipped, bytes");
   command->add_option("folder", flags->folder,
                       "Checkpoint folder (default: DEEPSEEK_V4_FP4_MODEL_PATH)");
-  command->add_flag("--json", flags->json, "Print JSON");
+  command->add_flag("--json", flags->json, "Print JSON (default: text)");
   command->callback([=, &run] {
     run = [=] {
       return static_cast<ExitCode>(run_inspect(resolve_model_path(flags->folder), flags->json));

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -5,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cupel/base/file.h"
 #include "cupel/checkpoint/safetensors.h"
 #include "cupel/cli/command.h"
 #include "cupel/cli/engine_flags.h"
@@ -67,9 +69,16 @@ std::vector<Line> read_lines(const std::string& path, const ModelConfig& config)
   return lines;
 }
 
+// Shows before the work is done whether its result can be written.
+void check_writable(const std::string& path) {
+  if (std::filesystem::is_directory(path)) throw InputError(path, "a file to write", "a folder");
+  const AtomicFile probe(path);
+}
+
 ExitCode run_logits(const Flags& flags) {
   Engine engine(flags.engine.options());
   const auto lines = read_lines(flags.ids, engine.config());
+  check_writable(flags.out);
   std::vector<std::vector<float>> results;
   std::vector<TensorToWrite> tensors;
   for (std::size_t n = 0; n < lines.size(); ++n) {

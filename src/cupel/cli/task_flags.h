@@ -1,11 +1,13 @@
 // Flags of the commands that run a task.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 
+#include "cupel/base/error.h"
 #include "cupel/cli/data_folder.h"
 #include "cupel/eval/task.h"
 
@@ -41,7 +43,8 @@ struct TaskFlags {
         ->check(CLI::NonNegativeNumber);
     app.add_option("--stop", stop,
                    "Text that ends an answer; may be repeated (default: Question, Assistant:, "
-                   "<|separator|>)");
+                   "<|separator|>)")
+        ->allow_extra_args(false);
     app.add_flag("--no-bos", no_bos,
                  "Do not put the begin-of-sentence token before the prompt (default: put it)");
     app.add_option("--concurrency", concurrency, "Requests at a time; 0 = no limit")
@@ -51,12 +54,22 @@ struct TaskFlags {
         ->capture_default_str()
         ->check(CLI::PositiveNumber);
     app.add_option("--seed", seed, "For temperature above 0; repeat r uses seed + r")
-        ->capture_default_str();
-    app.add_flag("--resume", resume,
-                 "Keep the records that are there and ask only what is missing");
+        ->capture_default_str()
+        ->check(CLI::NonNegativeNumber);
+    app.add_flag(
+        "--resume", resume,
+        "Keep the records that are there and ask only what is missing (default: start anew)");
   }
 
+  // Throws InputError.
   Task load() const {
+    // The range check of the flag lets NaN pass.
+    if (!std::isfinite(options.temperature)) {
+      throw InputError("--temperature", "a number", std::to_string(options.temperature));
+    }
+    for (const std::string& text : stop) {
+      if (text.empty()) throw InputError("--stop", "a text", "\"\"");
+    }
     TaskOptions o = options;
     o.data_folder = find_data_folder(data);
     o.bos = !no_bos;

@@ -1,6 +1,7 @@
 #include "cupel/engine/engine.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -34,6 +35,12 @@ Engine::Engine(const EngineOptions& options)
       pool_(options.threads),
       tokenizer_(Tokenizer::load(options.model / "tokenizer.json")),
       sampler_({}) {
+  if (options.max_running < 1) {
+    throw InputError("max_running", "at least 1", std::to_string(options.max_running));
+  }
+  if (options.prefill_chunk < 0) {
+    throw InputError("prefill_chunk", "0 or more", std::to_string(options.prefill_chunk));
+  }
   require_baseline_isa();
   const Checkpoint checkpoint(options.model);
   network_ = std::make_unique<Network>(checkpoint, options.network, pool_);
@@ -47,6 +54,13 @@ void Engine::check(const GenerationRequest& request, std::size_t index) const {
   if (request.prompt_ids.empty()) throw InputError(where, "a prompt of at least one token", "none");
   if (request.max_new_tokens < 1) {
     throw InputError(where, "max_new_tokens of at least 1", std::to_string(request.max_new_tokens));
+  }
+  if (!std::isfinite(request.temperature) || request.temperature < 0) {
+    throw InputError(where, "a finite temperature of at least 0",
+                     fmt::format("{}", request.temperature));
+  }
+  for (const std::string& stop : request.stop) {
+    if (stop.empty()) throw InputError(where, "stop strings of at least one byte", "\"\"");
   }
   for (std::size_t i = 0; i < request.prompt_ids.size(); ++i) {
     const std::int32_t id = request.prompt_ids[i];

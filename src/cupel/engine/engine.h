@@ -27,15 +27,16 @@ struct EngineOptions {
   NetworkOptions network;
   int prefill_chunk = 0;  // prompt tokens of a sequence in one step; 0 = the whole prompt
   int threads = 0;        // 0 = one per hardware thread
-  int max_running = 256;  // sequences that run at once, whatever concurrency a caller asks for
+  int max_running =
+      256;  // sequences that run at once, whatever concurrency a caller asks for; >= 1
 };
 
 struct GenerationRequest {
   std::vector<std::int32_t> prompt_ids;
   int max_new_tokens = 512;
-  float temperature = 0;
+  float temperature = 0;  // finite, >= 0
   std::uint64_t seed = 0;
-  std::vector<std::string> stop;
+  std::vector<std::string> stop = {};  // none empty
 };
 
 enum class FinishReason { kEos, kStopString, kLength, kError };
@@ -56,13 +57,13 @@ struct Generation {
 
 class Engine {
  public:
-  // Throws InputError for a faulty checkpoint or tokenizer.
+  // Throws InputError for a faulty checkpoint, tokenizer or option.
   explicit Engine(const EngineOptions& options);
 
   // Runs the requests, at most `concurrency` at a time (0 = no limit), and calls done(index,
   // result) once for each as it ends. A prefix that all prompts share is computed once. Throws
   // InputError before anything runs for a request that cannot be served: empty prompt, ids outside
-  // the vocabulary, prompt and limit beyond the context.
+  // the vocabulary, prompt and limit beyond the context, a field out of its range.
   void generate(std::span<const GenerationRequest> requests, int concurrency,
                 const std::function<void(std::size_t, const Generation&)>& done);
 

@@ -43,14 +43,17 @@ class PackedMatrix {
   std::size_t n() const { return n_; }
   std::size_t k() const { return k_; }
   // How many input indices a product sums before it adds the sum to the total: the K block of the
-  // published kernels for quantised weights; 64 for the others, which keeps the fp32 error near that
-  // of a pairwise sum.
+  // published kernels for quantised weights; 64 for the others, which keeps the fp32 error near
+  // that of a pairwise sum.
   std::size_t sum_block() const {
     switch (format_) {
-      case Format::kFp4: return kFp4Group;
-      case Format::kFp8: return kFp8Block;
+      case Format::kFp4:
+        return kFp4Group;
+      case Format::kFp8:
+        return kFp8Block;
       case Format::kBf16:
-      case Format::kF32: break;
+      case Format::kF32:
+        break;
     }
     return 64;
   }

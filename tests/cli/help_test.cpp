@@ -1,0 +1,103 @@
+// What a user can find out without a model.
+#include <map>
+#include <sstream>
+
+#include "cli/cupel_program.h"
+
+namespace cupel {
+namespace {
+
+using test::CommandResult;
+using test::cupel_program;
+using testing::HasSubstr;
+
+const std::vector<std::string> kEngineFlags = {
+    "--model",         "--attention-backend", "--numerics", "--kv-cache-dtype",
+    "--prefill-chunk", "--threads",           "--isa"};
+const std::vector<std::string> kTaskFlags = {
+    "--data",   "--shots",       "--limit",   "--max-new-tokens", "--temperature", "--stop",
+    "--no-bos", "--concurrency", "--repeats", "--seed",           "--resume",      "--records"};
+
+std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+const std::map<std::string, std::vector<std::string>> kFlags = {
+    {"assay", kEngineFlags + kTaskFlags + std::vector<std::string>{"--reference", "--margin"}},
+    {"eval", kEngineFlags + kTaskFlags},
+    {"generate",
+     kEngineFlags + std::vector<std::string>{"--prompt", "--no-bos", "--max-new-tokens",
+                                             "--temperature", "--seed", "--stop", "--stats"}},
+    {"inspect", {"--json"}},
+    {"logits", kEngineFlags + std::vector<std::string>{"--ids", "--out"}},
+};
+
+// What the help says of each flag: name -> its text, of however many lines.
+std::map<std::string, std::string> described_flags(const std::string& help) {
+  std::map<std::string, std::string> flags;
+  std::istringstream lines(help);
+  std::string line, name;
+  while (std::getline(lines, line)) {
+    if (line.starts_with("  --")) {
+      name = line.substr(2, line.find(' ', 2) - 2);
+      flags[name] = line.substr(2);
+    } else if (line.starts_with("      ") && !name.empty()) {
+      flags[name] += line;
+    } else {
+      name.clear();
+    }
+  }
+  return flags;
+}
+
+TEST(Help, EveryFlagWithItsDefault) {
+  for (const auto& [command, names] : kFlags) {
+    SCOPED_TRACE(command);
+    const CommandResult help = cupel_program({command, "--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_EQ(help.err, "");
+    const auto described = described_flags(help.out);
+    std::vector<std::string> found;
+    for (const auto& [name, text] : described) {
+      found.push_back(name);
+      // "--threads INT=0 …", "… REQUIRED …" or in words.
+      const std::string head = text.substr(0, text.find("  "));
+      EXPECT_TRUE(head.find('=') != std::string::npos || head.ends_with(" REQUIRED") ||
+                  text.find("(default: ") != std::string::npos)
+          << text;
+    }
+    EXPECT_THAT(found, testing::UnorderedElementsAreArray(names));
+  }
+}
+
+TEST(Help, DefaultsAreTheDocumentedOnes) {
+  const auto assay = described_flags(cupel_program({"assay", "--help"}).out);
+  EXPECT_THAT(assay.at("--attention-backend"), HasSubstr("=[packed,unified]"));
+  EXPECT_THAT(assay.at("--shots"), HasSubstr("=8 "));
+  EXPECT_THAT(assay.at("--max-new-tokens"), HasSubstr("=512 "));
+  EXPECT_THAT(assay.at("--temperature"), HasSubstr("=0 "));
+  EXPECT_THAT(assay.at("--repeats"), HasSubstr("=1 "));
+  EXPECT_THAT(assay.at("--kv-cache-dtype"), HasSubstr("=auto "));
+  EXPECT_THAT(assay.at("--numerics"), HasSubstr("=reference "));
+  EXPECT_THAT(assay.at("--prefill-chunk"), HasSubstr("=0 "));
+  EXPECT_THAT(assay.at("--model"), HasSubstr(test::kModelVariable));
+  const auto generate = described_flags(cupel_program({"generate", "--help"}).out);
+  EXPECT_THAT(generate.at("--attention-backend"), HasSubstr("unified_kv_triton"));
+}
+
+TEST(Help, TheProgramNamesItsCommandsAndExitCodes) {
+  const CommandResult help = cupel_program({"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  for (const auto& [command, names] : kFlags) EXPECT_THAT(help.out, HasSubstr("\n  " + command));
+  EXPECT_THAT(help.out, HasSubstr("3 infrastructure, 4 configuration or usage"));
+}
+
+TEST(Help, Version) {
+  const CommandResult version = cupel_program({"--version"});
+  EXPECT_EQ(version.exit_code, 0);
+  EXPECT_THAT(version.out, testing::MatchesRegex("cupel [0-9]+\\.[0-9]+\\.[0-9]+ .+\n"));
+}
+
+}  // namespace
+}  // namespace cupel
