@@ -1,12 +1,11 @@
 #include "cupel/attention/index_keys.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 
 #include "cupel/attention/index_score.h"
 #include "cupel/attention/kv_codec.h"
-#include "cupel/attention/page_pool.h"
+#include "cupel/attention/paged_index_keys.h"
 #include "cupel/kernels/router.h"
 
 namespace cupel {
@@ -66,60 +65,10 @@ class RowIndexKeys final : public IndexKeys {
   std::vector<std::vector<float>> rows_;  // by slot, [entries, 128]
 };
 
-// Pages of 64 keys: 64 x 128 e4m3 values, then 64 fp32 scales.
-class PagedFp8IndexKeys final : public IndexKeys {
- public:
-  explicit PagedFp8IndexKeys(std::size_t heads)
-      : heads_(heads), pool_(kPerPage * (kIndexDim + sizeof(float))) {}
-
-  void open(int slot) override {
-    if (tables_.size() <= at(slot)) tables_.resize(at(slot) + 1);
-  }
-  void close(int slot) override { tables_[at(slot)].release(pool_); }
-  void copy(int from, int to) override { tables_[at(to)].copy_from(pool_, tables_[at(from)]); }
-  void reserve(int slot, std::size_t count) override {
-    tables_[at(slot)].reserve(pool_, count, kPerPage);
-  }
-  void store(int slot, std::size_t entry, const float* key) override {
-    std::byte* page = pool_.page(tables_[at(slot)].page_of(entry, kPerPage));
-    const std::size_t i = entry % kPerPage;
-    float scale = 0;
-    encode_index_fp8(key, reinterpret_cast<std::uint8_t*>(page) + i * kIndexDim, &scale);
-    std::memcpy(page + kPerPage * kIndexDim + i * sizeof scale, &scale, sizeof scale);
-  }
-  void score(int slot, std::size_t count, const float* q, const float* weights,
-             float* scores) const override {
-    std::vector<float> grid(heads_ * kIndexDim), scaled(heads_);
-    for (std::size_t h = 0; h < heads_; ++h) {
-      std::uint8_t codes[kIndexDim];
-      float scale = 0;
-      encode_index_fp8(q + h * kIndexDim, codes, &scale);
-      decode_index_fp8(codes, grid.data() + h * kIndexDim);
-      scaled[h] = weights[h] * scale;
-    }
-    for (std::size_t j = 0; j < count; ++j) {
-      const std::byte* page = pool_.page(tables_[at(slot)].page_of(j, kPerPage));
-      const std::size_t i = j % kPerPage;
-      float key[kIndexDim], scale = 0;
-      decode_index_fp8(reinterpret_cast<const std::uint8_t*>(page) + i * kIndexDim, key);
-      std::memcpy(&scale, page + kPerPage * kIndexDim + i * sizeof scale, sizeof scale);
-      scores[j] = index_score_f32(grid.data(), key, scaled.data(), heads_) * scale;
-    }
-  }
-  std::size_t bytes_in_use() const override { return pool_.pages_in_use() * pool_.page_bytes(); }
-
- private:
-  static constexpr std::size_t kPerPage = 64;
-
-  std::size_t heads_;
-  PagePool pool_;
-  std::vector<PageTable> tables_;  // by slot
-};
-
 }  // namespace
 
 std::unique_ptr<IndexKeys> make_index_keys(IndexForm form, std::size_t heads) {
-  if (form == IndexForm::kFp8) return std::make_unique<PagedFp8IndexKeys>(heads);
+  if (form == IndexForm::kFp8) return std::make_unique<PagedIndexKeys>(heads);
   return std::make_unique<RowIndexKeys>(heads, form == IndexForm::kFp4);
 }
 

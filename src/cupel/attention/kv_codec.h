@@ -1,4 +1,7 @@
 // Stored forms of one 512-wide latent row: 448 plain (nope) and 64 rotary (rope) elements.
+//
+// A NaN or an infinity poisons its quantisation group, as in formats/quantise.h: the scale and the
+// codes are NaN, and every element decodes to NaN.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +33,8 @@ void decode_kv_bf16(const std::byte* in, float* row);
 // A.2).
 inline constexpr std::size_t kIndexDim = 128;
 void encode_index_fp8(const float* row, std::uint8_t* codes, float* scale);
-// Without the scale: the codes' values.
+// Without the scale: the codes' values. Those of NaN codes mean nothing; the scale that goes with
+// them is not finite.
 void decode_index_fp8(const std::uint8_t* codes, float* row);
 
 // The indexer's FP4 fake quantisation, groups of 32 (spec 3.8.3). out may be row.

@@ -106,16 +106,22 @@ void UnifiedRows::open(int slot) {
   if (block_tables_.size() <= at(slot)) block_tables_.resize(at(slot) + 1);
   nope_.reserve(at(slot) * window_, window_);
   rope_.reserve(at(slot) * window_, window_);
+  ++open_slots_;
 }
 
 void UnifiedRows::close(int slot) {
+  release_blocks(slot);
+  --open_slots_;
+}
+
+void UnifiedRows::release_blocks(int slot) {
   for (const int block : block_tables_[at(slot)]) blocks_.give_back(block);
   block_tables_[at(slot)].clear();
 }
 
 void UnifiedRows::copy(int from, int to) {
   for (std::size_t i = 0; i < window_; ++i) copy_row(at(from) * window_ + i, at(to) * window_ + i);
-  close(to);
+  release_blocks(to);
   const std::size_t count = block_tables_[at(from)].size() * rows_per_block_;
   reserve(to, count);
   for (std::size_t e = 0; e < count; ++e) {
@@ -177,7 +183,7 @@ void UnifiedRows::read_entry(int slot, std::int64_t entry, std::byte* record) co
 }
 
 std::size_t UnifiedRows::bytes_in_use() const {
-  return (block_tables_.size() * window_ + blocks_.in_use() * rows_per_block_) * record_bytes();
+  return (open_slots_ * window_ + blocks_.in_use() * rows_per_block_) * record_bytes();
 }
 
 UnifiedBackend::UnifiedBackend(KvDtype dtype, Numerics numerics, const ModelConfig& config)

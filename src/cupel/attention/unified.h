@@ -70,12 +70,14 @@ class UnifiedRows final : public RowStore {
   void write(std::size_t number, const std::byte* record);
   void read(std::size_t number, std::byte* record) const;
   void copy_row(std::size_t from, std::size_t to);
+  void release_blocks(int slot);
 
   UnifiedRowForm form_;
   std::size_t window_;
   std::size_t rows_per_block_;
   RowTensor nope_, rope_;
   FreeList blocks_;
+  std::size_t open_slots_ = 0;
   std::vector<std::vector<int>> block_tables_;  // by slot
 };
 

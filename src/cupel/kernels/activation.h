@@ -8,7 +8,8 @@
 namespace cupel {
 
 // Fake quantisation to e4m3 with a power-of-two scale per group of 128 (spec section 3.3): out =
-// e4m3(x / s) * s, exact in fp32. A last, shorter group is allowed. in == out is allowed.
+// e4m3(x / s) * s, exact in fp32. A last, shorter group is allowed. in == out is allowed. A NaN or
+// an infinity makes its whole group NaN, as in formats/quantise.h.
 struct QuantiseActivationParams {
   const float* in = nullptr;  // [rows, width], contiguous
   float* out = nullptr;       // [rows, width]
@@ -17,7 +18,7 @@ struct QuantiseActivationParams {
 };
 void quantise_activation(ThreadPool& pool, const QuantiseActivationParams& params);
 
-// h = silu(min(g, limit)) * clamp(u, -limit, limit) * weight (spec section 3.11).
+// h = silu(min(g, limit)) * clamp(u, -limit, limit) * weight (spec section 3.11). NaN stays NaN.
 struct SwigluParams {
   const float* gate = nullptr;    // [rows, width]
   const float* up = nullptr;      // [rows, width]

@@ -3,25 +3,41 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cupel/attention/cpu/kv_codec.cpp"
 #include <hwy/foreach_target.h>
 
+#include "cupel/formats/e4m3.h"
+#include "cupel/formats/e8m0.h"
 #include "cupel/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cupel {
 namespace HWY_NAMESPACE {
 
+// Not finite if an element is not: bit patterns without sign order as the magnitudes do, with NaN
+// above infinity.
 HWY_INLINE float amax_of(const float* x, std::size_t count, float floor) {
   const FloatTag d;
-  auto top = hn::Set(d, floor);
-  for (std::size_t i = 0; i < count; i += kLanes) top = hn::Max(top, hn::Abs(hn::LoadU(d, x + i)));
-  return hn::GetLane(hn::MaxOfLanes(d, top));
+  const IntTag di;
+  auto top = hn::BitCast(di, hn::Set(d, floor));
+  for (std::size_t i = 0; i < count; i += kLanes) {
+    top = hn::Max(top, hn::BitCast(di, hn::Abs(hn::LoadU(d, x + i))));
+  }
+  return std::bit_cast<float>(hn::GetLane(hn::MaxOfLanes(di, top)));
 }
 
-// The exponent field (biased by 127) of the smallest power of two s with amax / s <= limit.
+// A NaN or an infinity poisons its group (formats/quantise.h).
+HWY_INLINE bool poisoned(float amax) {
+  return !(amax <= std::numeric_limits<float>::max());
+}
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// The exponent field (biased by 127) of the smallest power of two s with amax / s <= limit, for a
+// finite amax.
 HWY_INLINE std::uint32_t scale_field(float amax, float inverse_limit) {
   const auto bits = std::bit_cast<std::uint32_t>(amax * inverse_limit);
   return (bits >> 23) + ((bits & 0x7fffffu) != 0 ? 1 : 0);
@@ -80,7 +96,13 @@ void encode_fp8(const float* row, std::uint8_t* nope, std::uint8_t* scales, std:
   const FloatTag d;
   for (std::size_t t = 0; t < kKvTiles; ++t) {
     const float* x = row + t * kKvTile;
-    const std::uint32_t field = scale_field(amax_of(x, kKvTile, 1e-4f), kInverse448);
+    const float amax = amax_of(x, kKvTile, 1e-4f);
+    if (poisoned(amax)) {
+      scales[t] = kE8m0Nan;
+      std::fill_n(nope + t * kKvTile, kKvTile, kE4m3Nan);
+      continue;
+    }
+    const std::uint32_t field = scale_field(amax, kInverse448);
     scales[t] = static_cast<std::uint8_t>(field);
     const float inverse = power_of_field(254 - field);
     for (std::size_t i = 0; i < kKvTile; i += kLanes) {
@@ -93,10 +115,11 @@ void encode_fp8(const float* row, std::uint8_t* nope, std::uint8_t* scales, std:
 void decode_fp8(const std::uint8_t* nope, const std::uint8_t* scales, const std::byte* rope,
                 float* row) {
   for (std::size_t t = 0; t < kKvTiles; ++t) {
-    // The smallest scale that the encoder writes is 2^-22.
-    const V16 scale = set16(power_of_field(scales[t]) * 256.0f);
+    // Two products: 256 times the scale may be infinite.
+    const V16 scale = set16(e8m0_to_float(scales[t]));
     for (std::size_t i = 0; i < kKvTile; i += 16) {
-      store16(decode_e4m3_16(nope + t * kKvTile + i, scale), row + t * kKvTile + i);
+      const V16 grid = decode_e4m3_16(nope + t * kKvTile + i, set16(256.0f));
+      store16(mul16(grid, scale), row + t * kKvTile + i);
     }
   }
   decode_bf16_bytes(rope, kRopeDim, row + kNopeDim);
@@ -106,7 +129,12 @@ void fake_quantise(const float* row, float* out) {
   const FloatTag d;
   for (std::size_t t = 0; t < kKvTiles; ++t) {
     const float* x = row + t * kKvTile;
-    const std::uint32_t field = scale_field(amax_of(x, kKvTile, 1e-4f), kInverse448);
+    const float amax = amax_of(x, kKvTile, 1e-4f);
+    if (poisoned(amax)) {
+      std::fill_n(out + t * kKvTile, kKvTile, kNan);
+      continue;
+    }
+    const std::uint32_t field = scale_field(amax, kInverse448);
     const float inverse = power_of_field(254 - field);
     const auto scale = hn::Set(d, power_of_field(field));
     for (std::size_t i = 0; i < kKvTile; i += kLanes) {
@@ -126,7 +154,12 @@ void decode_bf16_row(const std::byte* in, float* row) {
 
 void encode_index(const float* row, std::uint8_t* codes, float* scale) {
   const FloatTag d;
-  *scale = amax_of(row, kIndexDim, 1e-4f) / 448.0f;
+  const float amax = amax_of(row, kIndexDim, 1e-4f);
+  *scale = amax / 448.0f;
+  if (poisoned(amax)) {
+    std::fill_n(codes, kIndexDim, kE4m3Nan);
+    return;
+  }
   for (std::size_t i = 0; i < kIndexDim; i += kLanes) {
     auto y = hn::Div(hn::LoadU(d, row + i), hn::Set(d, *scale));
     y = hn::Min(hn::Max(y, hn::Set(d, -448.0f)), hn::Set(d, 448.0f));
@@ -147,6 +180,10 @@ void fake_quantise_fp4(const float* row, float* out) {
   constexpr std::size_t kGroup = 32;
   for (std::size_t begin = 0; begin < kIndexDim; begin += kGroup) {
     const float amax = amax_of(row + begin, kGroup, 6 * 0x1p-126f);
+    if (poisoned(amax)) {
+      std::fill_n(out + begin, kGroup, kNan);
+      continue;
+    }
     const auto scale = hn::Set(d, power_of_field(scale_field(amax, kInverse6)));
     for (std::size_t i = begin; i < begin + kGroup; i += kLanes) {
       // A division: the reciprocal of an extreme scale would not be a normal number.

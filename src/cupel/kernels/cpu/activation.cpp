@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <limits>
 
 #include "cupel/kernels/rows.h"
 
@@ -23,8 +23,16 @@ void quantise_row(const float* in, float* out, std::size_t width) {
   for (std::size_t begin = 0; begin < width; begin += kGroup) {
     const std::size_t count = std::min(kGroup, width - begin);
     const float* x = in + begin;
-    float amax = 1e-4f;
-    for (std::size_t i = 0; i < count; ++i) amax = std::max(amax, std::abs(x[i]));
+    // Bit patterns without sign order as the magnitudes do, NaN above infinity.
+    auto top = std::bit_cast<std::uint32_t>(1e-4f);
+    for (std::size_t i = 0; i < count; ++i) {
+      top = std::max(top, std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu);
+    }
+    const auto amax = std::bit_cast<float>(top);
+    if (!(amax <= std::numeric_limits<float>::max())) {
+      std::fill_n(out + begin, count, std::numeric_limits<float>::quiet_NaN());
+      continue;
+    }
     // The smallest power of two with amax / s <= 448, by the bit pattern of amax * (1/448).
     const auto bits = std::bit_cast<std::uint32_t>(amax * 0x1.24924ap-9f);
     const int e = static_cast<int>(bits >> 23) - 127 + ((bits & 0x7fffffu) != 0 ? 1 : 0);
@@ -55,8 +63,9 @@ void swiglu_row(const float* gate, const float* up, float weight, float* out, st
   const auto high = hn::Set(d, limit);
   const auto low = hn::Set(d, -limit);
   const auto body = [&](const float* g_in, const float* u_in, float* to) HWY_ATTR {
-    const auto g = hn::Min(hn::LoadU(d, g_in), high);
-    const auto u = hn::Min(hn::Max(hn::LoadU(d, u_in), low), high);
+    // Of a NaN and a bound, x86 keeps the second operand: the value must stand there.
+    const auto g = hn::Min(high, hn::LoadU(d, g_in));
+    const auto u = hn::Min(high, hn::Max(low, hn::LoadU(d, u_in)));
     const auto silu = hn::Div(g, hn::Add(one, exp_part(hn::Neg(g))));
     auto h = hn::Mul(hn::Mul(silu, u), hn::Set(d, weight));
     if (round_bf16) h = round_bf16_part(h);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <cpuid.h>
 #include <hwy/targets.h>
 
 #include "cupel/base/error.h"
@@ -16,8 +17,11 @@ Isa parse_isa(std::string_view name) {
 }
 
 void require_baseline_isa() {
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
-    throw InputError("processor", "AVX2 and FMA", "neither or only one of them");
+  // Not every supported compiler has a name for F16C: bit 29 of ecx of leaf 1.
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  const bool f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c >> 29 & 1u) != 0;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !f16c) {
+    throw InputError("processor", "AVX2, FMA and F16C", "not all of them");
   }
 }
 

@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "cupel/kernels/cpu/linear.cpp"
 #include <hwy/foreach_target.h>
 
+#include "cupel/formats/e4m3.h"
 #include "cupel/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -68,7 +69,14 @@ void decode_fp8(const PackedMatrix& w, std::size_t panel, std::size_t k0, std::s
   const std::uint8_t* codes = w.panel_codes(panel, k0);
   for (std::size_t begin = 0; begin < count; begin += PackedMatrix::kFp8Block) {
     const std::size_t end = std::min(count, begin + PackedMatrix::kFp8Block);
-    const V16 scale = set16(w.fp8_scale(panel, k0 + begin) * 256.0f);
+    const float block_scale = w.fp8_scale(panel, k0 + begin);
+    if (block_scale >= 0x1p120f) {  // times 256 it would overflow, and make zeros NaN
+      for (std::size_t i = begin * kPanel; i < end * kPanel; ++i) {
+        out[i] = e4m3_to_float(codes[i]) * block_scale;
+      }
+      continue;
+    }
+    const V16 scale = set16(block_scale * 256.0f);
     for (std::size_t k = begin; k < end; ++k) {
       store16(decode_e4m3_16(codes + k * kPanel, scale), out + k * kPanel);
     }

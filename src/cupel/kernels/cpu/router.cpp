@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -11,14 +10,13 @@ namespace cupel {
 void select_topk(std::span<const float> scores, std::size_t k, std::int32_t* chosen) {
   std::vector<std::int32_t> order(scores.size());
   std::iota(order.begin(), order.end(), 0);
-  const auto value = [&](std::int32_t i) {
-    const float s = scores[static_cast<std::size_t>(i)];
-    return std::isnan(s) ? -std::numeric_limits<float>::infinity() : s;
-  };
+  const auto value = [&](std::int32_t i) { return scores[static_cast<std::size_t>(i)]; };
   const auto middle = order.begin() + static_cast<std::ptrdiff_t>(k);
   std::nth_element(order.begin(), middle, order.end(), [&](std::int32_t a, std::int32_t b) {
     const float x = value(a), y = value(b);
-    return x != y ? x > y : a < b;
+    if (x > y || x < y) return x > y;
+    if (std::isnan(x) != std::isnan(y)) return std::isnan(y);
+    return a < b;
   });
   std::sort(order.begin(), middle);
   std::copy(order.begin(), middle, chosen);

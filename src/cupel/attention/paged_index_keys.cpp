@@ -1,0 +1,72 @@
+#include "cupel/attention/paged_index_keys.h"
+
+#include <cstring>
+
+#include "cupel/attention/index_score.h"
+#include "cupel/attention/kv_codec.h"
+
+namespace cupel {
+namespace {
+
+std::size_t at(int slot) {
+  return static_cast<std::size_t>(slot);
+}
+
+}  // namespace
+
+PagedIndexKeys::PagedIndexKeys(std::size_t heads)
+    : heads_(heads), pool_(kPerPage * (kIndexDim + sizeof(float))) {}
+
+void PagedIndexKeys::open(int slot) {
+  if (tables_.size() <= at(slot)) tables_.resize(at(slot) + 1);
+}
+
+void PagedIndexKeys::close(int slot) {
+  tables_[at(slot)].release(pool_);
+}
+
+void PagedIndexKeys::copy(int from, int to) {
+  tables_[at(to)].copy_from(pool_, tables_[at(from)]);
+}
+
+void PagedIndexKeys::reserve(int slot, std::size_t count) {
+  tables_[at(slot)].reserve(pool_, count, kPerPage);
+}
+
+void PagedIndexKeys::store(int slot, std::size_t entry, const float* key) {
+  std::byte* page = pool_.page(tables_[at(slot)].page_of(entry, kPerPage));
+  const std::size_t i = entry % kPerPage;
+  float scale = 0;
+  encode_index_fp8(key, reinterpret_cast<std::uint8_t*>(page) + i * kIndexDim, &scale);
+  std::memcpy(page + kPerPage * kIndexDim + i * sizeof scale, &scale, sizeof scale);
+}
+
+void PagedIndexKeys::score(int slot, std::size_t count, const float* q, const float* weights,
+                           float* scores) const {
+  std::vector<float> grid(heads_ * kIndexDim), scaled(heads_);
+  for (std::size_t h = 0; h < heads_; ++h) {
+    std::uint8_t codes[kIndexDim];
+    float scale = 0;
+    encode_index_fp8(q + h * kIndexDim, codes, &scale);
+    decode_index_fp8(codes, grid.data() + h * kIndexDim);
+    scaled[h] = weights[h] * scale;
+  }
+  for (std::size_t j = 0; j < count; ++j) {
+    const std::byte* stored = page(slot, j);
+    const std::size_t i = j % kPerPage;
+    float key[kIndexDim], scale = 0;
+    decode_index_fp8(reinterpret_cast<const std::uint8_t*>(stored) + i * kIndexDim, key);
+    std::memcpy(&scale, stored + kPerPage * kIndexDim + i * sizeof scale, sizeof scale);
+    scores[j] = index_score_f32(grid.data(), key, scaled.data(), heads_) * scale;
+  }
+}
+
+std::size_t PagedIndexKeys::bytes_in_use() const {
+  return pool_.pages_in_use() * pool_.page_bytes();
+}
+
+const std::byte* PagedIndexKeys::page(int slot, std::size_t entry) const {
+  return pool_.page(tables_[at(slot)].page_of(entry, kPerPage));
+}
+
+}  // namespace cupel

@@ -1,0 +1,29 @@
+// Runs a part of a test on one instruction set.
+#pragma once
+
+#include <vector>
+
+#include "cupel/base/error.h"
+#include "cupel/kernels/isa.h"
+
+namespace cupel::test {
+
+class IsaScope {
+ public:
+  explicit IsaScope(Isa isa) { set_isa(isa); }
+  IsaScope(const IsaScope&) = delete;
+  IsaScope& operator=(const IsaScope&) = delete;
+  ~IsaScope() { set_isa(Isa::kAuto); }
+};
+
+// Those that this processor has; AVX2 at least.
+inline std::vector<Isa> available_isas() {
+  try {
+    const IsaScope scope(Isa::kAvx512);
+    return {Isa::kAvx2, Isa::kAvx512};
+  } catch (const InputError&) {
+    return {Isa::kAvx2};
+  }
+}
+
+}  // namespace cupel::test
