@@ -181,34 +181,39 @@ TEST_F(GenerationTest, StopStringsMayBeginAndEndInsideTokens) {
   }
 }
 
-TEST_F(GenerationTest, MinMarginIsTheSmallestTopTwoDifference) {
-  for (const float temperature : {0.0F, 1.5F}) {
-    const GenerationRequest request = {.prompt_ids = text_ids(0, 200),
-                                       .max_new_tokens = 24,
-                                       .temperature = temperature,
-                                       .seed = 3};
-    const Generation g = generate_alone(engine_, request);
-    ASSERT_EQ(g.output_ids.size(), 24U);
-    const auto logits = engine_.logits(request.prompt_ids, std::span(g.output_ids).first(23));
-    ASSERT_EQ(logits.size(), 24U * 768);
-    float smallest = std::numeric_limits<float>::infinity();
-    int step = -1;
-    for (int i = 0; i < 24; ++i) {
-      std::vector<float> row;
-      for (std::int32_t id = 0; id < 768; ++id) {
-        if (engine_.tokenizer().has_token(id)) {
-          row.push_back(logits[static_cast<std::size_t>(i * 768 + id)]);
-        }
-      }
-      ASSERT_EQ(row.size(), 639U);
-      std::ranges::sort(row, std::greater<>());
-      if (row[0] - row[1] < smallest) {
-        smallest = row[0] - row[1];
-        step = i;
+// The smallest difference over the tokens that exist, and its step, from the logits of each step.
+std::pair<float, int> smallest_margin(Engine& engine, const std::vector<std::int32_t>& prompt,
+                                      std::span<const std::int32_t> output) {
+  const auto logits = engine.logits(prompt, output.first(output.size() - 1));
+  std::pair<float, int> smallest = {std::numeric_limits<float>::infinity(), -1};
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    std::vector<float> row;
+    for (std::int32_t id = 0; id < 768; ++id) {
+      if (engine.tokenizer().has_token(id)) {
+        row.push_back(logits.at(i * 768 + static_cast<std::size_t>(id)));
       }
     }
-    EXPECT_EQ(g.min_margin, smallest);
-    EXPECT_EQ(g.min_margin_step, step);
+    EXPECT_EQ(row.size(), 639U);
+    std::ranges::sort(row, std::greater<>());
+    if (row[0] - row[1] < smallest.first) smallest = {row[0] - row[1], static_cast<int>(i)};
+  }
+  return smallest;
+}
+
+TEST_F(GenerationTest, MinMarginIsTheSmallestTopTwoDifference) {
+  for (const float temperature : {0.0F, 1.5F}) {
+    for (const int length : {1, 2, 24}) {
+      SCOPED_TRACE(testing::Message() << "temperature " << temperature << ", length " << length);
+      const GenerationRequest request = {.prompt_ids = text_ids(0, 200),
+                                         .max_new_tokens = length,
+                                         .temperature = temperature,
+                                         .seed = 3};
+      const Generation g = generate_alone(engine_, request);
+      ASSERT_EQ(g.output_ids.size(), static_cast<std::size_t>(length));
+      const auto [margin, step] = smallest_margin(engine_, request.prompt_ids, g.output_ids);
+      EXPECT_EQ(g.min_margin, margin);
+      EXPECT_EQ(g.min_margin_step, step);
+    }
   }
 }
 

@@ -67,19 +67,23 @@ TEST(Sampler, NanOfATokenIsAnError) {
   }
 }
 
-// Rows: the distributions at three temperatures, drawn once over seeds and once over steps.
+// Over seeds and over steps. The last two rows have no token; a share of them would show.
 TEST(Sampler, FrequenciesMatchTheSoftmax) {
-  const std::vector<float> logits = {1.5F, -0.5F, 0, 2, 1.25F, -1, 0.5F, 2};
-  const Sampler sampler = all_of(logits.size());
+  const std::vector<float> existing = {1.5F, -0.5F, 0, 2, 1.25F, -1, 0.5F, 2};
+  std::vector<float> logits = existing;
+  logits.insert(logits.end(), {2, 0});
+  std::vector<bool> allowed(existing.size(), true);
+  allowed.resize(logits.size(), false);
+  const Sampler sampler(allowed);
   constexpr int kDraws = 40000;
   for (const float temperature : {0.5F, 1.0F, 3.0F}) {
     std::vector<double> probabilities;
-    for (const float x : logits) {
+    for (const float x : existing) {
       probabilities.push_back(std::exp(static_cast<double>(x) / temperature));
     }
     const double total = std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
     for (double& p : probabilities) p /= total;
-    std::vector<int> over_seeds(logits.size()), over_steps(logits.size());
+    std::vector<int> over_seeds(existing.size()), over_steps(existing.size());
     for (std::uint64_t i = 0; i < kDraws; ++i) {
       ++over_seeds.at(static_cast<std::size_t>(sampler.sample(logits, temperature, i, 0).id));
       ++over_steps.at(static_cast<std::size_t>(sampler.sample(logits, temperature, 5, i).id));
