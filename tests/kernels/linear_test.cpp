@@ -109,7 +109,7 @@ Matrix random_matrix(test::Random& random, Format format, std::size_t n, std::si
 std::vector<float> in_documented_order(const Matrix& m, const std::vector<float>& x,
                                        std::size_t rows) {
   const std::size_t n = m.packed.n(), k = m.packed.k();
-  const std::size_t block = m.packed.format() == Format::kFp4 ? 32 : 128;
+  const std::size_t block = m.packed.sum_block();
   std::vector<float> out(rows * n);
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t o = 0; o < n; ++o) {
@@ -186,7 +186,7 @@ TEST_P(LinearFormat, IsWithinTheErrorBoundOfDouble) {
     const Matrix m = random_matrix(random, GetParam(), n, k);
     const std::vector<float> x = random.normals(rows * k);
     const std::vector<float> out = multiply(pool, m.packed, x, rows);
-    const double block = GetParam() == Format::kFp4 ? 32 : 128;
+    const auto block = static_cast<double>(m.packed.sum_block());
     const double roundings = block + std::ceil(static_cast<double>(k) / block);
     for (std::size_t r = 0; r < rows; ++r) {
       for (std::size_t o = 0; o < n; ++o) {
