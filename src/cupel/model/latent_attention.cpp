@@ -98,6 +98,7 @@ class LatentAttention {
   std::vector<float> compressed(const CompressorWeights& weights, std::size_t dim,
                                 std::vector<CompressorState> SequenceState::*member) const {
     std::vector<CompressorState*> states;
+    states.reserve(p_.step->segments.size());
     for (const Segment& segment : p_.step->segments) {
       states.push_back(&(segment.state->*member)[static_cast<std::size_t>(p_.layer)]);
     }

@@ -76,7 +76,7 @@ void hyper_mix(ThreadPool& pool, const HyperMixParams& p) {
       float* m = p.mixes + r * outputs;
       const float inverse = inverse_rms(x, flat, p.norm_eps);
       for (std::size_t i = 0; i < outputs; ++i) m[i] *= inverse;
-      float pre[kMaxStreams];
+      float pre[kMaxStreams] = {};
       float* post = p.post + r * p.hc;
       float* comb = p.comb + r * p.hc * p.hc;
       for (std::size_t j = 0; j < p.hc; ++j) {
@@ -136,7 +136,7 @@ void hyper_head(ThreadPool& pool, const HyperHeadParams& p) {
     for (std::size_t r = first; r < last; ++r) {
       const float* x = p.streams + r * flat;
       const float inverse = inverse_rms(x, flat, p.norm_eps);
-      float pre[kMaxStreams];
+      float pre[kMaxStreams] = {};
       for (std::size_t j = 0; j < p.hc; ++j) {
         const float m = p.mixes[r * p.hc + j] * inverse;
         pre[j] = sigmoid_f32(m * p.scale[0] + p.base[j]) + p.hc_eps;
