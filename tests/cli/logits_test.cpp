@@ -44,6 +44,10 @@ struct Setting {
   const char* numerics;
 };
 
+void PrintTo(const Setting& s, std::ostream* out) {
+  *out << s.backend << ' ' << s.kv_dtype << ' ' << s.numerics;
+}
+
 class LogitsCommand : public testing::TestWithParam<Setting> {};
 
 TEST_P(LogitsCommand, WritesTheBitsOfTheEngine) {

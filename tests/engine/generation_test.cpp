@@ -21,6 +21,10 @@ struct Setting {
   KvDtype kv_dtype = KvDtype::kAuto;
 };
 
+void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << setting.name;
+}
+
 class Company : public testing::TestWithParam<Setting> {
  protected:
   std::unique_ptr<Engine> engine(int prefill_chunk, int max_running) const {

@@ -15,6 +15,10 @@ struct Model {
   const char* golden;
 };
 
+void PrintTo(const Model& model, std::ostream* out) {
+  *out << model.name;
+}
+
 class GoldenGeneration : public testing::TestWithParam<Model> {};
 
 TEST_P(GoldenGeneration, GreedyIdsAreTheGoldenOnes) {
