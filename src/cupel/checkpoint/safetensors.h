@@ -85,8 +85,31 @@ std::vector<Tensor> parse_safetensors_header(std::string_view json, std::uint64_
                                              std::uint64_t file_size, std::string_view where,
                                              SafetensorsFile::Data data);
 
-// Writes one file, tensors in the order given and without gaps, complete or not at all. Throws
-// InputError for a duplicate name, a name that is no UTF-8, and data that do not fit the shape.
+// A tensor of a file to be written.
+struct TensorSpec {
+  std::string name;
+  Dtype dtype = Dtype::kF32;
+  std::vector<std::int64_t> shape;
+};
+
+// Writes one file piece by piece, tensors in the order given and without gaps; it appears under its
+// name, complete and synced, with commit(). Throws InputError for a duplicate name, a name that is
+// no UTF-8, and data that do not fit the shape; InfrastructureError where the system cannot write.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorSpec> tensors);
+
+  // The next bytes of the data, of any number of tensors.
+  void append(std::span<const std::byte> bytes);
+  void commit();
+
+ private:
+  std::string where_;
+  std::uint64_t missing_ = 0;
+  AtomicFile file_;
+};
+
+// The same with all data at hand.
 struct TensorToWrite {
   std::string name;
   Dtype dtype = Dtype::kF32;

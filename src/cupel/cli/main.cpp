@@ -36,6 +36,8 @@ int main(int argc, char** argv) {
     cupel::add_generate_command(app, run);
     cupel::add_inspect_command(app, run);
     cupel::add_logits_command(app, run);
+    cupel::add_preflight_command(app, run);
+    cupel::add_repack_command(app, run);
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
