@@ -270,8 +270,8 @@ void CheckpointView::check_structure() {
 
 void CheckpointView::hash_side_files() {
   // A folder that is a link into a cache holds links: follow them.
-  for (auto entry = fs::recursive_directory_iterator(
-           path_, fs::directory_options::skip_permission_denied);
+  for (auto entry =
+           fs::recursive_directory_iterator(path_, fs::directory_options::skip_permission_denied);
        entry != fs::recursive_directory_iterator(); ++entry) {
     const fs::path& file = entry->path();
     if (file.filename().string().starts_with(".")) {

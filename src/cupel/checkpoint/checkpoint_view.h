@@ -1,5 +1,5 @@
-// A lenient look at a checkpoint, for comparison: what class Checkpoint refuses is a fault on a list
-// here, and the shards may end after their headers.
+// A lenient look at a checkpoint, for comparison: what class Checkpoint refuses is a fault on a
+// list here, and the shards may end after their headers.
 #pragma once
 
 #include <filesystem>
@@ -67,8 +67,8 @@ class CheckpointView {
   // From the mtp.N. names; nothing for a config.json alone.
   std::optional<int> drafter_stages() const { return drafter_stages_; }
 
-  std::int64_t tensors() const;   // scales counted
-  std::uint64_t bytes() const;    // of all tensors, as the headers say
+  std::int64_t tensors() const;  // scales counted
+  std::uint64_t bytes() const;   // of all tensors, as the headers say
 
  private:
   void read_config();

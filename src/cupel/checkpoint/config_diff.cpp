@@ -156,8 +156,8 @@ json slice(const json& list, std::size_t from, std::size_t to) {
   return out;
 }
 
-void diff_ratios(const std::map<std::string, json>& before, const std::map<std::string, json>& after,
-                 std::vector<ConfigChange>& changes) {
+void diff_ratios(const std::map<std::string, json>& before,
+                 const std::map<std::string, json>& after, std::vector<ConfigChange>& changes) {
   const std::string name = "compress_ratios";
   const auto find = [&](const auto& fields) -> const json* {
     const auto found = fields.find(name);
@@ -251,9 +251,10 @@ std::vector<ConfigChange> diff_configs(std::string_view before, std::string_view
     }
   }
   const auto rank = [](Touches touches) {
-    return touches == Touches::kTarget ? 0 : touches == Touches::kUnknown ? 1
-                                         : touches == Touches::kDrafter   ? 2
-                                                                          : 3;
+    return touches == Touches::kTarget    ? 0
+           : touches == Touches::kUnknown ? 1
+           : touches == Touches::kDrafter ? 2
+                                          : 3;
   };
   std::ranges::sort(changes, [&](const ConfigChange& x, const ConfigChange& y) {
     return std::pair(rank(x.touches), x.field) < std::pair(rank(y.touches), y.field);

@@ -54,8 +54,8 @@ struct ConfigFacts {
   // Tensors and bytes by the catalogue, experts in the form of config.expert_dtype, scales as E8M0.
   std::int64_t target_tensors = 0;
   std::uint64_t target_bytes = 0;
-  std::uint64_t expert_bytes = 0;      // routed experts of the main layers, part of target_bytes
-  std::int64_t drafter_tensors = 0;    // what a load of the target alone skips
+  std::uint64_t expert_bytes = 0;    // routed experts of the main layers, part of target_bytes
+  std::int64_t drafter_tensors = 0;  // what a load of the target alone skips
   std::uint64_t drafter_bytes = 0;
 
   // Cache of one sequence (DESIGN section 4): bytes that grow with each token of context, entries

@@ -119,7 +119,8 @@ int exponent_spread(std::span<const std::uint8_t> packed, std::span<const std::u
   for (std::size_t r = 0; r < rows; ++r) {
     for (std::size_t c = 0; c < width; c += kFp4WeightGroup) {
       const auto group = packed.subspan((r * columns + c) / 2, kFp4WeightGroup / 2);
-      if (std::ranges::all_of(group, [](std::uint8_t pair) { return (pair & 0x77) == 0; })) continue;
+      if (std::ranges::all_of(group, [](std::uint8_t pair) { return (pair & 0x77) == 0; }))
+        continue;
       const int scale = scales[(r * columns + c) / kFp4WeightGroup];
       lowest = std::min(lowest, scale);
       highest = std::max(highest, scale);
@@ -160,7 +161,8 @@ void convert_fp4_to_fp8(const Tensor& weight, const Tensor* scale, ConvertedExpe
           std::memcpy(to + 2 * i, &table.codes[from[i]], 2);
         }
         if (shift >= Fp4ToFp8Tables::kLossless) continue;
-        for (std::size_t i = 0; i < kFp4WeightGroup / 2; ++i) lossy.changed += table.changed[from[i]];
+        for (std::size_t i = 0; i < kFp4WeightGroup / 2; ++i)
+          lossy.changed += table.changed[from[i]];
       }
     }
     ++out.blocks;
@@ -176,11 +178,11 @@ void convert_fp4_to_fp8(const Tensor& weight, const Tensor* scale, ConvertedExpe
       for (std::size_t c = column; c < column + width; ++c) {
         const std::size_t i = r * shape.columns + c;
         const std::uint8_t pair = packed[i / 2];
-        const double x = static_cast<double>(
-                             e2m1_to_float(i % 2 == 0 ? e2m1_even(pair) : e2m1_odd(pair))) *
-                         e8m0_to_float(groups[i / kFp4WeightGroup]);
-        const double y = static_cast<double>(e4m3_to_float(out.bytes[i])) *
-                         e8m0_to_float(out.scales[block]);
+        const double x =
+            static_cast<double>(e2m1_to_float(i % 2 == 0 ? e2m1_even(pair) : e2m1_odd(pair))) *
+            e8m0_to_float(groups[i / kFp4WeightGroup]);
+        const double y =
+            static_cast<double>(e4m3_to_float(out.bytes[i])) * e8m0_to_float(out.scales[block]);
         squares += x * x;
         error += (y - x) * (y - x);
         out.max_abs_error = std::max(out.max_abs_error, std::fabs(y - x));
@@ -198,7 +200,8 @@ std::vector<int> legal_exponents(std::span<const float> group) {
   const float amax = magnitude_max(group);
   std::vector<int> legal;
   if (!(amax > 0)) return legal;
-  // amax = 1 or 1.5 times 2^k: as code 0.5 or 1.5 under the largest scale, 4 or 6 under the smallest.
+  // amax = 1 or 1.5 times 2^k: as code 0.5 or 1.5 under the largest scale, 4 or 6 under the
+  // smallest.
   int exponent = 0;
   const float mantissa = std::frexp(amax, &exponent);  // 0.5 or 0.75 if the format can hold it
   if (mantissa != 0.5f && mantissa != 0.75f) return legal;
@@ -230,7 +233,9 @@ void encode_fp4_rows(std::span<const float> values, std::size_t first_group, Con
     }
     scales[g] = e8m0_from_exponent(legal.front());
     for (std::size_t i = 0; i < bytes.size(); ++i) {
-      const auto code = [&](float value) { return e2m1_from_float(std::ldexp(value, -legal.front())); };
+      const auto code = [&](float value) {
+        return e2m1_from_float(std::ldexp(value, -legal.front()));
+      };
       bytes[i] = static_cast<std::uint8_t>(code(group[2 * i]) | code(group[2 * i + 1]) << 4);
     }
   }
@@ -255,8 +260,8 @@ void convert_values(const Tensor& weight, const Tensor* scale, ConvertedExpert& 
     const auto again = std::span(after).first(band.elements());
     rows.decode(first, count, values);
     if (!std::ranges::all_of(values, [](float v) { return std::isfinite(v); })) {
-      fail(weight, "finite values", fmt::format("NaN or infinity in rows {} to {}", first,
-                                                first + count - 1));
+      fail(weight, "finite values",
+           fmt::format("NaN or infinity in rows {} to {}", first, first + count - 1));
     }
     const auto bytes = std::span(out.bytes).subspan(first * row_bytes, count * row_bytes);
     std::size_t block_rows = kWeightBlock;
@@ -268,7 +273,8 @@ void convert_values(const Tensor& weight, const Tensor* scale, ConvertedExpert& 
         again[i] = bf16_to_float(bits);
       }
     } else if (out.dtype == Dtype::kF8E4M3) {
-      const auto scales = std::span(out.scales).subspan(first / kWeightBlock * band.block_columns(), band.blocks());
+      const auto scales =
+          std::span(out.scales).subspan(first / kWeightBlock * band.block_columns(), band.blocks());
       encode_fp8_weight(values, band, bytes, scales);
       decode_fp8_weight(bytes, scales, band, again);
     } else {

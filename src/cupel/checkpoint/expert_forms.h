@@ -11,9 +11,9 @@ namespace cupel {
 
 // A block whose values could not all be kept.
 struct LossyBlock {
-  std::int64_t row = 0;     // first element
+  std::int64_t row = 0;  // first element
   std::int64_t column = 0;
-  std::int64_t changed = 0;  // elements
+  std::int64_t changed = 0;   // elements
   double relative_error = 0;  // ||new - old|| / ||old|| over the block
   // From FP4: largest less smallest exponent of the scales of groups that are not all zero; more
   // than 14 cannot be kept in general.
@@ -39,11 +39,11 @@ struct ConvertedExpert {
   std::vector<std::int64_t> ambiguous_groups;
 };
 
-// FP4 to FP8: block scale = largest group scale / 2^6, bit for bit as convert_fp4_weight_to_fp8. Other
-// forms to FP8: the power-of-two rule of 3.3. To FP4: of the power-of-two scales that keep all 32
-// values the largest; if none does, the rule of 3.8.3; a group of zeros takes that rule's smallest
-// scale. To BF16: round to nearest. Throws InputError for a NaN, for an FP4 scale that is no power of
-// two, and if the weight already has the form.
+// FP4 to FP8: block scale = largest group scale / 2^6, bit for bit as convert_fp4_weight_to_fp8.
+// Other forms to FP8: the power-of-two rule of 3.3. To FP4: of the power-of-two scales that keep
+// all 32 values the largest; if none does, the rule of 3.8.3; a group of zeros takes that rule's
+// smallest scale. To BF16: round to nearest. Throws InputError for a NaN, for an FP4 scale that is
+// no power of two, and if the weight already has the form.
 ConvertedExpert convert_expert(const Tensor& weight, const Tensor* scale, ExpertDtype to);
 
 // The stored shape, dtype and scale shape that convert_expert will give, without the bytes.

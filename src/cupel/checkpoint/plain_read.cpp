@@ -53,7 +53,8 @@ PlainRead plain_read(const std::vector<fs::path>& folders) {
         out.bytes += static_cast<std::uint64_t>(n);
       }
       if (n < 0) throw InfrastructureError(file.string(), "cannot read");
-      out.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      out.seconds +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       ::posix_fadvise(descriptor.number(), 0, 0, POSIX_FADV_DONTNEED);
     }
   }

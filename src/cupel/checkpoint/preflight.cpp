@@ -24,10 +24,10 @@ std::vector<Pair> pair_weights(const CheckpointView& before, const CheckpointVie
   auto a = before.weights().begin();
   auto b = after.weights().begin();
   while (a != before.weights().end() || b != after.weights().end()) {
-    const bool only_a = b == after.weights().end() ||
-                        (a != before.weights().end() && a->name() < b->name());
-    const bool only_b = a == before.weights().end() ||
-                        (b != after.weights().end() && b->name() < a->name());
+    const bool only_a =
+        b == after.weights().end() || (a != before.weights().end() && a->name() < b->name());
+    const bool only_b =
+        a == before.weights().end() || (b != after.weights().end() && b->name() < a->name());
     Pair pair;
     if (!only_b) pair.before = &*a++;
     if (!only_a) pair.after = &*b++;
@@ -103,8 +103,7 @@ void compare(const Pair& pair, WeightChange& change) {
     change.status = WeightStatus::kBitEqual;
   } else {
     change.diff = diff_weights(*pair.before, *pair.after);
-    change.status =
-        change.diff.same_values ? WeightStatus::kValueEqual : WeightStatus::kChanged;
+    change.status = change.diff.same_values ? WeightStatus::kValueEqual : WeightStatus::kChanged;
   }
   for (const ViewedWeight* side : {pair.before, pair.after}) {
     release_pages(side->tensor->data);
@@ -226,9 +225,8 @@ PreflightReport run_preflight(const std::filesystem::path& before,
   report.before = side_of(old_view);
   report.after = side_of(new_view);
   if (!old_view.config_text().empty() && !new_view.config_text().empty()) {
-    report.config =
-        diff_configs(old_view.config_text(), old_view.config_path().string(),
-                     new_view.config_text(), new_view.config_path().string());
+    report.config = diff_configs(old_view.config_text(), old_view.config_path().string(),
+                                 new_view.config_text(), new_view.config_path().string());
   }
   if (old_view.config() && new_view.config()) {
     report.same_main_ratios = same_main_ratios(*old_view.config(), *new_view.config());

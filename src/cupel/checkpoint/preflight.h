@@ -76,7 +76,7 @@ struct RoleSummary {
   std::int64_t bit_equal = 0;
   std::int64_t value_equal = 0;
   std::int64_t changed = 0;
-  std::int64_t other = 0;  // added, removed, reshaped, renamed, not compared
+  std::int64_t other = 0;    // added, removed, reshaped, renamed, not compared
   double median_change = 0;  // relative, over the changed ones
   double max_change = 0;
   std::string max_name;

@@ -102,7 +102,8 @@ class Judge {
             role.max_change = w.diff.relative_change;
             role.max_name = w.name;
           }
-          if (std::isfinite(w.diff.cosine)) role.min_cosine = std::min(role.min_cosine, w.diff.cosine);
+          if (std::isfinite(w.diff.cosine))
+            role.min_cosine = std::min(role.min_cosine, w.diff.cosine);
           break;
         default:
           ++role.other;
@@ -201,14 +202,15 @@ class Judge {
         if (w.status == Status::kRenamed) {
           group.evidence = fmt::format("{} -> {}", w.name, w.renamed_to);
         } else if (w.status == Status::kReshaped) {
-          group.evidence = fmt::format("{}: {} {} -> {} {}", w.name, w.old_form,
-                                       shape_text(w.old_shape), w.new_form, shape_text(w.new_shape));
+          group.evidence =
+              fmt::format("{}: {} {} -> {} {}", w.name, w.old_form, shape_text(w.old_shape),
+                          w.new_form, shape_text(w.new_shape));
         }
       }
       if (w.retyped && w.status != Status::kReshaped) {
         const std::string same = w.status == Status::kValueEqual ? ", same values" : "";
-        Group& group = forms[{w.target, w.old_form + " -> " + w.new_form + same, w.role,
-                              w.new_math}];
+        Group& group =
+            forms[{w.target, w.old_form + " -> " + w.new_form + same, w.role, w.new_math}];
         group.names.push_back(w.name);
       } else if (w.status == Status::kValueEqual) {
         // Scales of another power with codes that make up for it.
@@ -223,7 +225,8 @@ class Judge {
     }
     for (auto& [key, group] : groups) {
       const auto& [target, status, role] = key;
-      std::string what = fmt::format("{} {}: {}", status_name(status), plural(group.names.size(), "weight"), role);
+      std::string what =
+          fmt::format("{} {}: {}", status_name(status), plural(group.names.size(), "weight"), role);
       const double weight = static_cast<double>(group.names.size());
       if (group.evidence.empty()) group.evidence = group.names.front();
       add(Severity::kStructure, std::move(what), group.evidence, std::move(group.names), weight,
@@ -231,7 +234,8 @@ class Judge {
     }
     for (auto& [key, group] : forms) {
       const auto& [target, form, role, new_math] = key;
-      add(Severity::kForm, fmt::format("{}: {} stored {}", role, plural(group.names.size(), "weight"), form),
+      add(Severity::kForm,
+          fmt::format("{}: {} stored {}", role, plural(group.names.size(), "weight"), form),
           new_math ? "activations are quantised in groups of another size" : "", group.names,
           static_cast<double>(group.names.size()), target);
     }
@@ -325,9 +329,9 @@ class Judge {
         damage(w, "nibbles swapped", "every byte has its two FP4 codes exchanged", 900);
       } else if (d.permuted) {
         const std::string rows = w.new_shape.size() > 1 ? "rows" : "elements";
-        const std::string how =
-            d.shift == 0 ? fmt::format("the {} of OLD in another order", rows)
-                         : fmt::format("the {} of OLD, shifted by {}", rows, d.shift);
+        const std::string how = d.shift == 0
+                                    ? fmt::format("the {} of OLD in another order", rows)
+                                    : fmt::format("the {} of OLD, shifted by {}", rows, d.shift);
         damage(w, d.shift == 0 ? fmt::format("{} permuted", rows) : fmt::format("{} shifted", rows),
                how, 700);
       } else if (d.same_codes && d.scales_compared && d.changed_scales > 0) {
@@ -354,7 +358,8 @@ class Judge {
       });
       // With most of the role unchanged, what did change stands out by itself.
       const bool rare = role.bit_equal > role.changed && role.weights >= 4;
-      if (rare || (role.changed >= 4 && d.relative_change > 3 * usual && d.relative_change > 0.02)) {
+      if (rare ||
+          (role.changed >= 4 && d.relative_change > 3 * usual && d.relative_change > 0.02)) {
         add(Severity::kSuspect, fmt::format("{}: changed by {:.3g}", w.name, d.relative_change),
             rare ? fmt::format("{} of {} weights of its role ({}) are bit-equal", role.bit_equal,
                                role.weights, w.role)
@@ -385,8 +390,7 @@ class Judge {
   void list_not_compared() {
     const auto side = [&](const CheckpointView& view, std::string_view name) {
       if (view.kind() == CheckpointView::Kind::kConfigOnly) {
-        report_.not_compared.push_back(
-            fmt::format("tensors: {} is a configuration alone", name));
+        report_.not_compared.push_back(fmt::format("tensors: {} is a configuration alone", name));
       } else if (view.kind() == CheckpointView::Kind::kHeadersOnly) {
         report_.not_compared.push_back(fmt::format("values: {} is looked at by its headers", name));
       }
@@ -394,9 +398,11 @@ class Judge {
     side(before_, "OLD");
     side(after_, "NEW");
     std::size_t target = 0;
-    for (const WeightChange& w : report_.weights) target += w.status == Status::kNotCompared && w.target;
+    for (const WeightChange& w : report_.weights)
+      target += w.status == Status::kNotCompared && w.target;
     if (target > 0) {
-      report_.not_compared.push_back(fmt::format("values of {} of the target", plural(target, "weight")));
+      report_.not_compared.push_back(
+          fmt::format("values of {} of the target", plural(target, "weight")));
     }
     if (!before_.config() || !after_.config()) {
       report_.not_compared.push_back("the tensor catalogue: a config.json is missing or refused");
@@ -443,9 +449,10 @@ class Judge {
       if (!suspects.empty()) report_.verdict_text += suspects + "; ";
       report_.verdict_text +=
           moved > 0 ? fmt::format("{} of {} target weights hold other values", moved, target)
-                    : fmt::format("{} expert weights have the same values in another form, with "
-                                  "activations quantised in other groups",
-                                  new_math);
+                    : fmt::format(
+                          "{} expert weights have the same values in another form, with "
+                          "activations quantised in other groups",
+                          new_math);
     } else if (!values || undecided > 0 || !before_.config() || !after_.config()) {
       report_.verdict = Verdict::kUndecided;
       report_.verdict_text = "structurally inert as far as compared; not decided: " +

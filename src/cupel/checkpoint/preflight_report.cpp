@@ -58,8 +58,8 @@ struct FactRow {
 };
 
 std::string layers_text(const ConfigFacts& f) {
-  return fmt::format("{} sliding, {} ratio-4, {} ratio-128", f.sliding_only_layers,
-                     f.sparse_layers, f.dense_entries_layers);
+  return fmt::format("{} sliding, {} ratio-4, {} ratio-128", f.sliding_only_layers, f.sparse_layers,
+                     f.dense_entries_layers);
 }
 
 std::vector<FactRow> fact_rows(const PreflightReport& report,
@@ -89,7 +89,7 @@ std::vector<FactRow> fact_rows(const PreflightReport& report,
   side("a target-only load skips", [](const F& f, const C&) {
     return fmt::format("{} tensors, {} bytes", f.drafter_tensors, f.drafter_bytes);
   });
-  const auto& caches = report.after.facts ? report.after.facts->caches
+  const auto& caches = report.after.facts    ? report.after.facts->caches
                        : report.before.facts ? report.before.facts->caches
                                              : std::vector<ConfigFacts::Cache>();
   for (std::size_t i = 0; i < caches.size(); ++i) {
@@ -152,10 +152,16 @@ Json weight_json(const WeightChange& w) {
               {"role", w.role},
               {"target", w.target},
               {"status", status_name(w.status)},
-              {"old", {{"form", w.old_form}, {"shape", w.old_shape}, {"hash", w.old_hash.weight},
-                       {"scale_hash", w.old_hash.scale}}},
-              {"new", {{"form", w.new_form}, {"shape", w.new_shape}, {"hash", w.new_hash.weight},
-                       {"scale_hash", w.new_hash.scale}}}};
+              {"old",
+               {{"form", w.old_form},
+                {"shape", w.old_shape},
+                {"hash", w.old_hash.weight},
+                {"scale_hash", w.old_hash.scale}}},
+              {"new",
+               {{"form", w.new_form},
+                {"shape", w.new_shape},
+                {"hash", w.new_hash.weight},
+                {"scale_hash", w.new_hash.scale}}}};
   if (!w.renamed_to.empty()) out["renamed_to"] = w.renamed_to;
   if (w.status == WeightStatus::kChanged || w.status == WeightStatus::kValueEqual) {
     out["diff"] = diff_json(w.diff);
@@ -181,9 +187,9 @@ Json side_json(const PreflightSide& side) {
 std::string side_line(const PreflightSide& side) {
   std::string out = fmt::format("{}\n        {}", side.path, kind_name(side.kind));
   if (side.kind != CheckpointView::Kind::kConfigOnly) {
-    out += fmt::format(", {} shards, {} tensors, {} bytes; drafter {} tensors, {} bytes",
-                       side.shards, side.tensors, side.bytes, side.drafter_tensors,
-                       side.drafter_bytes);
+    out +=
+        fmt::format(", {} shards, {} tensors, {} bytes; drafter {} tensors, {} bytes", side.shards,
+                    side.tensors, side.bytes, side.drafter_tensors, side.drafter_bytes);
   }
   return out + "\n";
 }
@@ -198,17 +204,18 @@ std::string weights_table(const PreflightReport& report, int top) {
     return std::pair(!a->target, -a->diff.relative_change) <
            std::pair(!b->target, -b->diff.relative_change);
   });
-  std::string out = fmt::format("\nmost changed weights\n  {:<46} {:>8} {:>8} {:>9} {:>15} {:>13}\n",
-                                "", "change", "cosine", "amax 2^", "scales differ", "saturated");
+  std::string out =
+      fmt::format("\nmost changed weights\n  {:<46} {:>8} {:>8} {:>9} {:>15} {:>13}\n", "",
+                  "change", "cosine", "amax 2^", "scales differ", "saturated");
   for (std::size_t i = 0; i < changed.size() && i < static_cast<std::size_t>(top); ++i) {
     const WeightDiff& d = changed[i]->diff;
-    out += fmt::format("  {:<46} {:>8} {:>8.5f} {:>9} {:>15} {:>13}\n", changed[i]->name,
-                       number(d.relative_change), d.cosine, number(d.max_amax_octaves),
-                       d.scales_compared ? fmt::format("{}/{}", d.changed_scales, d.scales) : "-",
-                       d.scales_compared
-                           ? fmt::format("{:.2f}->{:.2f}%", 100 * d.old_codes.saturated,
-                                         100 * d.new_codes.saturated)
-                           : "-");
+    out +=
+        fmt::format("  {:<46} {:>8} {:>8.5f} {:>9} {:>15} {:>13}\n", changed[i]->name,
+                    number(d.relative_change), d.cosine, number(d.max_amax_octaves),
+                    d.scales_compared ? fmt::format("{}/{}", d.changed_scales, d.scales) : "-",
+                    d.scales_compared ? fmt::format("{:.2f}->{:.2f}%", 100 * d.old_codes.saturated,
+                                                    100 * d.new_codes.saturated)
+                                      : "-");
   }
   if (changed.size() > static_cast<std::size_t>(top)) {
     out += fmt::format("  … {} more in the JSON\n", changed.size() - static_cast<std::size_t>(top));
@@ -249,9 +256,9 @@ std::string preflight_text(const PreflightReport& report, const PreflightReportO
                        *report.same_main_ratios ? "equal" : "differ");
   }
   if (!report.weights.empty()) {
-    out += fmt::format("\nweights by role\n  {:<32} {:>6} {:>9} {:>11} {:>7} {:>6} {:>9} {:>9}\n",
-                       "", "all", "bit-equal", "value-equal", "changed", "other", "median",
-                       "largest");
+    out +=
+        fmt::format("\nweights by role\n  {:<32} {:>6} {:>9} {:>11} {:>7} {:>6} {:>9} {:>9}\n", "",
+                    "all", "bit-equal", "value-equal", "changed", "other", "median", "largest");
     for (const RoleSummary& r : report.roles) {
       out += fmt::format("  {:<32} {:>6} {:>9} {:>11} {:>7} {:>6} {:>9} {:>9}\n", r.role, r.weights,
                          r.bit_equal, r.value_equal, r.changed, r.other,

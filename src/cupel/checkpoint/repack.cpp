@@ -110,7 +110,8 @@ class Repacker {
   void prepare_folder() {
     const std::string plan =
         Json{{"input", input_.fingerprint()}, {"experts", expert_dtype_name(options_.experts)}}
-            .dump() + "\n";
+            .dump() +
+        "\n";
     const fs::path plan_path = partial_ / kPlanFile;
     std::error_code error;
     if (fs::create_directory(partial_, error)) {
@@ -151,10 +152,8 @@ class Repacker {
       const ConvertedExpert layout = converted_layout(tensor, options_.experts);
       outputs.push_back({{tensor.name, layout.dtype, layout.shape}, nullptr, &tensor, false});
       if (layout.scale_shape.empty()) continue;
-      outputs.push_back({{scale_name(tensor.name), Dtype::kF8E8M0, layout.scale_shape},
-                         nullptr,
-                         &tensor,
-                         true});
+      outputs.push_back(
+          {{scale_name(tensor.name), Dtype::kF8E8M0, layout.scale_shape}, nullptr, &tensor, true});
     }
     return outputs;
   }

@@ -49,11 +49,12 @@ struct RepackReport {
 
 // Writes folder `out`, which must not exist, shard by shard: routed experts converted (those of a
 // drafter too), every other tensor and file copied byte for byte, index and expert_dtype of
-// config.json adjusted (fp8: taken out, as the published repack does). All is built in `out` + ".partial"
-// and renamed at the end; a later call with the same input and form goes on where one stopped.
+// config.json adjusted (fp8: taken out, as the published repack does). All is built in `out` +
+// ".partial" and renamed at the end; a later call with the same input and form goes on where one
+// stopped.
 //
-// Throws InputError: the input is no complete checkpoint or has this form already, `out` exists, lies
-// inside the input or cannot be created, or another repack's ".partial" is in the way.
+// Throws InputError: the input is no complete checkpoint or has this form already, `out` exists,
+// lies inside the input or cannot be created, or another repack's ".partial" is in the way.
 // InfrastructureError: the disk is full or fails, or verification finds another value.
 RepackReport repack(const std::filesystem::path& in, const std::filesystem::path& out,
                     const RepackOptions& options);

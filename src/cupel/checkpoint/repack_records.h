@@ -1,4 +1,5 @@
-// What a repack noted of each expert, as JSON: beside a finished shard, for a run that goes on later.
+// What a repack noted of each expert, as JSON: beside a finished shard, for a run that goes on
+// later.
 #pragma once
 
 #include <span>

@@ -77,11 +77,10 @@ std::vector<RepackedWeight> parse_records(std::string_view text, std::string_vie
       weight.max_abs_error = item.at("max_abs_error").get<double>();
       weight.ambiguous_groups = item.at("ambiguous_groups").get<std::vector<std::int64_t>>();
       for (const auto& block : item.at("lossy_blocks")) {
-        weight.lossy.push_back({block.at("row").get<std::int64_t>(),
-                                block.at("column").get<std::int64_t>(),
-                                block.at("changed").get<std::int64_t>(),
-                                block.at("relative_error").get<double>(),
-                                block.at("exponent_spread").get<int>()});
+        weight.lossy.push_back(
+            {block.at("row").get<std::int64_t>(), block.at("column").get<std::int64_t>(),
+             block.at("changed").get<std::int64_t>(), block.at("relative_error").get<double>(),
+             block.at("exponent_spread").get<int>()});
       }
       out.push_back(std::move(weight));
     }
@@ -102,9 +101,9 @@ std::string repack_text(const RepackReport& report, int top) {
   if (report.resumed_shards > 0) {
     out += fmt::format("  {} shards were finished by an interrupted run\n", report.resumed_shards);
   }
-  out += fmt::format("  blocks of {}: {} lossless, {} lossy\n",
-                     report.to == ExpertDtype::kFp4 ? "1x32" : "128x128", t.blocks - t.lossy,
-                     t.lossy);
+  out +=
+      fmt::format("  blocks of {}: {} lossless, {} lossy\n",
+                  report.to == ExpertDtype::kFp4 ? "1x32" : "128x128", t.blocks - t.lossy, t.lossy);
   if (t.lossy > 0) {
     out += fmt::format("  values changed: {}; largest absolute error {:.3g}\n", t.changed,
                        t.max_abs_error);
@@ -112,9 +111,9 @@ std::string repack_text(const RepackReport& report, int top) {
     for (const RepackedWeight& weight : report.weights) {
       for (const LossyBlock& block : weight.lossy) {
         if (++listed > top) break;
-        out += fmt::format("    {} block at [{}, {}]: {} values changed, relative error {:.3g}",
-                           weight.name, block.row, block.column, block.changed,
-                           block.relative_error);
+        out +=
+            fmt::format("    {} block at [{}, {}]: {} values changed, relative error {:.3g}",
+                        weight.name, block.row, block.column, block.changed, block.relative_error);
         if (block.exponent_spread > 0) {
           out += fmt::format(", scale exponents spread over {}", block.exponent_spread);
         }

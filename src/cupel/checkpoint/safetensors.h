@@ -93,8 +93,8 @@ struct TensorSpec {
 };
 
 // Writes one file piece by piece, tensors in the order given and without gaps; it appears under its
-// name, complete and synced, with commit(). Throws InputError for a duplicate name, a name that is no
-// UTF-8, and data that do not fit the shape; InfrastructureError where the system cannot write.
+// name, complete and synced, with commit(). Throws InputError for a duplicate name, a name that is
+// no UTF-8, and data that do not fit the shape; InfrastructureError where the system cannot write.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, std::span<const TensorSpec> tensors);

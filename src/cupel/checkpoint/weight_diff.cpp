@@ -303,8 +303,7 @@ WeightDiff diff_weights(const ViewedWeight& before, const ViewedWeight& after) {
   out.cosine = total.product / std::sqrt(total.old_squares * total.new_squares);
   if (total.old_squares > 0) {
     out.gain = total.product / total.old_squares;
-    const double rest =
-        std::max(0.0, total.new_squares - out.gain * out.gain * total.old_squares);
+    const double rest = std::max(0.0, total.new_squares - out.gain * out.gain * total.old_squares);
     out.gain_residual = ratio(rest, total.new_squares);
   }
   if (a.form() != WeightForm::kPlain) out.old_codes = codes_a.shares(a.form());

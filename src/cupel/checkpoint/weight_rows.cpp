@@ -27,7 +27,8 @@ WeightForm form_of(const Tensor& weight) {
 const std::array<float, 256>& e4m3_table() {
   static const auto table = [] {
     std::array<float, 256> out{};
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = e4m3_to_float(static_cast<std::uint8_t>(i));
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = e4m3_to_float(static_cast<std::uint8_t>(i));
     return out;
   }();
   return table;

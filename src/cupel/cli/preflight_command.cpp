@@ -40,8 +40,9 @@ void add_preflight_command(CLI::App& app, Run& run) {
   command->add_option("--top", flags->report.top, "Rows of each table of the text")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
-  command->add_option("--gpu-memory", flags->report.gpu_gib,
-                      "GiB of a GPU, for the number of GPUs needed")
+  command
+      ->add_option("--gpu-memory", flags->report.gpu_gib,
+                   "GiB of a GPU, for the number of GPUs needed")
       ->capture_default_str()
       ->check(CLI::Range(1.0, 1e6))
       ->delimiter(',');
@@ -60,7 +61,8 @@ void add_preflight_command(CLI::App& app, Run& run) {
                         {flags->headers_only, flags->threads, byte_progress("preflight")});
       fmt::print("{}", flags->json ? preflight_json(report, flags->report)
                                    : preflight_text(report, flags->report));
-      if (flags->throughput) print_throughput("preflight", report.bytes_read, report.seconds, plain);
+      if (flags->throughput)
+        print_throughput("preflight", report.bytes_read, report.seconds, plain);
       return exit_code(report.verdict);
     };
   });

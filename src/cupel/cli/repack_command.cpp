@@ -25,13 +25,15 @@ void add_repack_command(CLI::App& app, Run& run) {
   };
   const auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand(
-      "repack", "Writes a checkpoint with its routed experts in another form; nothing is overwritten");
+      "repack",
+      "Writes a checkpoint with its routed experts in another form; nothing is overwritten");
   command->add_option("--experts", flags->experts, "Form of the routed experts: fp8, fp4 or bf16")
       ->required()
       ->check(CLI::IsMember({"fp8", "fp4", "bf16"}));
   command->add_option("in", flags->in, "Checkpoint folder")->required();
-  command->add_option("out", flags->out,
-                      "Folder to make. Built under OUT.partial; an interrupted run goes on there")
+  command
+      ->add_option("out", flags->out,
+                   "Folder to make. Built under OUT.partial; an interrupted run goes on there")
       ->required();
   command->add_flag("--verify", flags->verify,
                     "Read the result back and compare every value first (default: do not)");
@@ -51,9 +53,9 @@ void add_repack_command(CLI::App& app, Run& run) {
           {"fp4", ExpertDtype::kFp4}, {"fp8", ExpertDtype::kFp8}, {"bf16", ExpertDtype::kBf16}};
       PlainRead plain;
       if (flags->throughput) plain = plain_read({flags->in});
-      const RepackReport report = repack(flags->in, flags->out,
-                                         {kForms.at(flags->experts), flags->verify, flags->threads,
-                                          byte_progress("repack")});
+      const RepackReport report = repack(
+          flags->in, flags->out,
+          {kForms.at(flags->experts), flags->verify, flags->threads, byte_progress("repack")});
       fmt::print("{}", flags->json ? repack_json(report) : repack_text(report, flags->top));
       if (flags->throughput) {
         print_throughput("repack", report.bytes_converted, report.seconds, plain);
