@@ -31,6 +31,9 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
                                              "--temperature", "--seed", "--stop", "--stats"}},
     {"inspect", {"--json"}},
     {"logits", kEngineFlags + std::vector<std::string>{"--ids", "--out"}},
+    {"preflight",
+     {"--headers-only", "--json", "--top", "--gpu-memory", "--threads", "--throughput"}},
+    {"repack", {"--experts", "--verify", "--json", "--top", "--threads", "--throughput"}},
 };
 
 // What the help says of each flag: name -> its text, of however many lines.
