@@ -1,5 +1,6 @@
 #include "support/fake_server.h"
 
+#include <algorithm>
 #include <chrono>
 #include <list>
 #include <stdexcept>
@@ -7,6 +8,7 @@
 
 #include <arpa/inet.h>
 #include <httplib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,9 +22,13 @@ constexpr int kAnyPort = -1;
 // A thread for each connection: as many requests at a time as clients have.
 class ThreadEach : public httplib::TaskQueue {
  public:
-  void enqueue(std::function<void()> work) override {
+  // void, or bool in later versions of the library.
+  using Accepted = decltype(std::declval<httplib::TaskQueue&>().enqueue({}));
+
+  Accepted enqueue(std::function<void()> work) override {
     const std::lock_guard lock(mutex_);
     threads_.emplace_back(std::move(work));
+    return static_cast<Accepted>(true);
   }
   void shutdown() override {
     for (std::thread& thread : threads_) thread.join();
@@ -57,6 +63,11 @@ void end_connections(int own_port, int peer_port) {
 class FakeServer::Impl : public httplib::Server {
  public:
   Impl(Script post, Script get) : post_(std::move(post)), get_(std::move(get)) {
+    // Both ends of a thousand connections may be in this process.
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = std::max(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, 8192));
+    ::setrlimit(RLIMIT_NOFILE, &limit);
     new_task_queue = [] { return new ThreadEach; };
     set_keep_alive_max_count(1'000'000);
     set_keep_alive_timeout(60);

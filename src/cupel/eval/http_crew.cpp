@@ -34,7 +34,10 @@ std::size_t allowed_connections(std::size_t wanted) {
     ::getrlimit(RLIMIT_NOFILE, &limit);
   }
   if (limit.rlim_cur >= wanted + kOtherDescriptors) return wanted;
-  return limit.rlim_cur > kOtherDescriptors + 1 ? limit.rlim_cur - kOtherDescriptors : 1;
+  const std::size_t allowed =
+      limit.rlim_cur > kOtherDescriptors + 1 ? limit.rlim_cur - kOtherDescriptors : 1;
+  spdlog::warn("{} connections instead of {}: the limit of open files", allowed, wanted);
+  return allowed;
 }
 
 }  // namespace
@@ -79,45 +82,42 @@ void HttpCrew::run(std::size_t count, int concurrency, const Done& done) {
   const std::size_t bound = concurrency > 0 ? static_cast<std::size_t>(concurrency) : count;
   {
     const Joiner joiner(*this);
-    const std::size_t wanted = std::min(count, bound);
-    const std::size_t started = start_threads(allowed_connections(wanted));
-    if (started < wanted) {
-      spdlog::warn("{} connections instead of {}: the limits of this machine allow no more",
-                   started, wanted);
-    }
+    std::size_t to_start = allowed_connections(std::min(count, bound));
     std::unique_lock lock(mutex_);
+    // Answers go out before further threads start: a thousand of them take their time.
     while (true) {
-      changed_.wait(lock, [&] { return !ended_.empty() || working_ == 0; });
-      if (ended_.empty()) break;
-      const auto [index, completion] = std::move(ended_.front());
-      ended_.pop_front();
-      lock.unlock();
-      done(index, completion);
-      lock.lock();
+      if (!ended_.empty()) {
+        const auto [index, completion] = std::move(ended_.front());
+        ended_.pop_front();
+        lock.unlock();
+        done(index, completion);
+        lock.lock();
+      } else if (to_start > 0 && may_ask()) {
+        --to_start;
+        if (!start_thread()) to_start = 0;
+      } else if (working_ > 0) {
+        changed_.wait(lock, [&] { return !ended_.empty() || working_ == 0; });
+      } else {
+        break;
+      }
     }
   }
   if (mistake_) std::rethrow_exception(mistake_);
   for (; next_ < count_; ++next_) done(next_, failure("not asked: " + lost_, 0));
 }
 
-std::size_t HttpCrew::start_threads(std::size_t wanted) {
-  threads_.reserve(wanted);
+// False if this machine allows no more of them; then the others do the work.
+bool HttpCrew::start_thread() {
   const std::uint64_t seed = std::random_device()();
-  for (std::size_t i = 0; i < wanted; ++i) {
-    {
-      const std::lock_guard lock(mutex_);
-      ++working_;
-    }
-    try {
-      threads_.emplace_back([this, seed, i] { work(seed + i); });
-    } catch (const std::system_error& error) {
-      const std::lock_guard lock(mutex_);
-      --working_;
-      if (i == 0) throw InfrastructureError("threads", error.what());
-      return i;
-    }
+  try {
+    threads_.emplace_back([this, seed] { work(seed); });
+  } catch (const std::system_error& error) {
+    if (threads_.empty()) throw InfrastructureError("threads", error.what());
+    spdlog::warn("{} connections instead of more: {}", threads_.size(), error.what());
+    return false;
   }
-  return wanted;
+  ++working_;
+  return true;
 }
 
 void HttpCrew::work(std::uint64_t seed) {
@@ -125,7 +125,11 @@ void HttpCrew::work(std::uint64_t seed) {
     HttpConnection connection(settings_);
     const Listed listed(*this, connection);
     Backoff backoff(rule_.backoff_seconds, seed);
-    while (const auto index = next()) report(*index, persist(connection, *index, backoff));
+    while (true) {
+      const std::optional<std::size_t> index = next();
+      if (!index) break;
+      report(*index, persist(connection, *index, backoff));
+    }
   } catch (...) {
     const std::lock_guard lock(mutex_);
     if (!mistake_) mistake_ = std::current_exception();
@@ -138,8 +142,12 @@ void HttpCrew::work(std::uint64_t seed) {
 
 std::optional<std::size_t> HttpCrew::next() {
   const std::lock_guard lock(mutex_);
-  if (next_ == count_ || abandoned_ || mistake_ || !lost_.empty()) return std::nullopt;
+  if (!may_ask()) return std::nullopt;
   return next_++;
+}
+
+bool HttpCrew::may_ask() const {
+  return next_ < count_ && !abandoned_ && !mistake_ && lost_.empty();
 }
 
 void HttpCrew::report(std::size_t index, Completion completion) {

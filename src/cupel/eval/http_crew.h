@@ -43,7 +43,9 @@ class HttpCrew {
   class Joiner;
   class Listed;
 
-  std::size_t start_threads(std::size_t wanted);
+  // The first two with the lock held.
+  bool start_thread();
+  bool may_ask() const;
   void work(std::uint64_t seed);
   std::optional<std::size_t> next();
   Completion persist(HttpConnection& connection, std::size_t index, Backoff& backoff);
