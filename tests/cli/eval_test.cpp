@@ -67,12 +67,13 @@ TEST_F(EvalCommand, RecordsHaveTheDocumentedKeysAndResumingCompletesThem) {
     const auto r = ordered_json::parse(whole[i]);
     std::vector<std::string> keys;
     for (const auto& [key, value] : r.items()) keys.push_back(key);
-    EXPECT_THAT(keys, testing::ElementsAre(
-                          "task", "item", "repeat", "prompt_hash", "output", "output_ids",
-                          "extracted", "gold", "correct", "correct_strict", "invalid",
-                          "stop_reason", "prompt_tokens", "completion_tokens", "min_margin",
-                          "min_margin_step", "queue_seconds", "first_token_seconds",
-                          "total_seconds", "cell", "backend", "settings", "build", "model"));
+    EXPECT_THAT(
+        keys, testing::ElementsAre("task", "item", "repeat", "prompt_hash", "output", "output_ids",
+                                   "extracted", "gold", "correct", "correct_strict", "invalid",
+                                   "stop_reason", "prompt_tokens", "completion_tokens",
+                                   "min_margin", "min_margin_step", "queue_seconds",
+                                   "first_token_seconds", "total_seconds", "cell", "backend",
+                                   "settings", "build", "model", "launch", "retries"));
     EXPECT_EQ(r["task"], "wordmath");
     EXPECT_EQ(r["item"], i);
     EXPECT_EQ(r["repeat"], 0);
@@ -92,6 +93,8 @@ TEST_F(EvalCommand, RecordsHaveTheDocumentedKeysAndResumingCompletesThem) {
     EXPECT_EQ(r["backend"], "unified");
     EXPECT_EQ(r["build"].get<std::string>() + "\n", cupel_program({"--version"}).out);
     EXPECT_THAT(r["model"].get<std::string>(), HasSubstr("tokenizer="));
+    EXPECT_EQ(r["launch"], "");
+    EXPECT_EQ(r["retries"], 0);
     correct += r["correct"].get<bool>() ? 1 : 0;
   }
   EXPECT_GE(correct, 7);  // 98.8 % over all items

@@ -17,6 +17,9 @@ const std::vector<std::string> kEngineFlags = {
 const std::vector<std::string> kTaskFlags = {
     "--data",   "--shots",       "--limit",   "--max-new-tokens", "--temperature", "--stop",
     "--no-bos", "--concurrency", "--repeats", "--seed",           "--resume",      "--records"};
+const std::vector<std::string> kEndpointFlags = {"--endpoint",    "--api",      "--served-model",
+                                                 "--api-key-env", "--timeout",  "--retries",
+                                                 "--stream",      "--logprobs", "--launch-id"};
 
 std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -24,8 +27,9 @@ std::vector<std::string> operator+(std::vector<std::string> a, const std::vector
 }
 
 const std::map<std::string, std::vector<std::string>> kFlags = {
-    {"assay", kEngineFlags + kTaskFlags + std::vector<std::string>{"--reference", "--margin"}},
-    {"eval", kEngineFlags + kTaskFlags},
+    {"assay", kEngineFlags + kTaskFlags + kEndpointFlags +
+                  std::vector<std::string>{"--reference", "--margin"}},
+    {"eval", kEngineFlags + kTaskFlags + kEndpointFlags},
     {"generate",
      kEngineFlags + std::vector<std::string>{"--prompt", "--no-bos", "--max-new-tokens",
                                              "--temperature", "--seed", "--stop", "--stats"}},

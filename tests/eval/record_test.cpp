@@ -36,6 +36,8 @@ Record example() {
   r.first_token_seconds = 0.5;
   r.total_seconds = 1.5;
   r.identity = {"preview/packed", "packed", "numerics=reference", "cupel 0.1.0", "m1"};
+  r.launch = "l7";
+  r.retries = 2;
   return r;
 }
 
@@ -46,7 +48,7 @@ constexpr const char* kExampleLine =
     R"("prompt_tokens":100,"completion_tokens":2,"min_margin":0.1,"min_margin_step":1,)"
     R"("queue_seconds":0.25,"first_token_seconds":0.5,"total_seconds":1.5,)"
     R"("cell":"preview/packed","backend":"packed","settings":"numerics=reference",)"
-    R"("build":"cupel 0.1.0","model":"m1"})";
+    R"("build":"cupel 0.1.0","model":"m1","launch":"l7","retries":2})";
 
 TEST(Record, HasAFixedForm) {
   EXPECT_EQ(to_json_line(example()), kExampleLine);
@@ -87,6 +89,8 @@ RC_GTEST_PROP(Record, ReadingBackIsEqual, ()) {
   r.stop_reason = *rc::gen::element(StopReason::kEos, StopReason::kStopString, StopReason::kLength);
   r.min_margin = static_cast<float>(*rc::gen::inRange(0, 1 << 24)) / 3.0F;
   r.total_seconds = *rc::gen::inRange(0, 1 << 30) / 7.0;
+  r.launch = *rc::gen::container<std::string>(rc::gen::inRange<char>(0, 127));
+  r.retries = *rc::gen::inRange(0, 10);
   RC_ASSERT(parse_record(to_json_line(r), "x") == r);
 }
 
@@ -124,7 +128,23 @@ TEST(Record, WrongMembersAreNamed) {
 }
 
 TEST(Record, AnAddedKeyIsIgnored) {
-  EXPECT_EQ(parse_record(changed(R"("item":3)", R"("launch":"a","item":3)"), "x"), example());
+  EXPECT_EQ(parse_record(changed(R"("item":3)", R"("later":"a","item":3)"), "x"), example());
+}
+
+TEST(Record, AnEarlyRecordHasNoLaunch) {
+  Record expected = example();
+  expected.launch.clear();
+  expected.retries = 0;
+  EXPECT_EQ(parse_record(changed(R"(,"launch":"l7","retries":2)", ""), "x"), expected);
+}
+
+TEST(Record, ATimeThatIsNotToldIsNull) {
+  Record r = example();
+  r.first_token_seconds = r.queue_seconds = std::numeric_limits<double>::quiet_NaN();
+  const std::string line = to_json_line(r);
+  EXPECT_THAT(line, HasSubstr(R"("queue_seconds":null,"first_token_seconds":null,)"));
+  EXPECT_EQ(parse_record(line, "x"), r);
+  EXPECT_NE(parse_record(line, "x"), example());
 }
 
 TEST(ReadRecords, NamesTheLine) {

@@ -42,6 +42,7 @@ class FakeTarget : public Target {
         c.completion_tokens = 3;
         c.min_margin = 0.5F;
         c.min_margin_step = 2;
+        c.retries = number == "2" ? 3 : 0;
       }
       done(i, c);
     }
@@ -99,6 +100,8 @@ TEST(Runner, ScoresBothRulesAndWritesRecordsInOrder) {
   EXPECT_EQ(result.score.prompt_tokens, 100);
   EXPECT_EQ(result.score.completion_tokens, 30);
   EXPECT_EQ(result.cached_prompt_tokens, 40);
+  EXPECT_EQ(result.retries, 6);
+  EXPECT_EQ(result.records[2].retries, 3);
   EXPECT_GT(result.output_tokens_per_second, 0);
   EXPECT_EQ(target.last_concurrency, 7);
   EXPECT_EQ(target.seeds, (std::set<std::uint64_t>{40, 41}));
@@ -145,6 +148,21 @@ TEST(Runner, AnErrorIsNoWrongAnswerAndKeepsTheRest) {
   undisturbed.repeats = 2;
   run_task(small_task(5), fresh, undisturbed);
   EXPECT_EQ(read_file(path), read_file(undisturbed.records));
+}
+
+TEST(Runner, ResumingUnderAnotherLaunchKeepsTheFirst) {
+  const test::TemporaryFolder folder;
+  FakeTarget target;
+  target.failing = {"1"};
+  RunOptions o = options(folder.path() / "r.jsonl");
+  o.launch = "a";
+  EXPECT_THROW(run_task(small_task(2), target, o), InfrastructureError);
+  target.failing.clear();
+  o.launch = "b";
+  o.resume = true;
+  const RunResult result = run_task(small_task(2), target, o);
+  EXPECT_EQ(result.records[0].launch, "a");
+  EXPECT_EQ(result.records[1].launch, "b");
 }
 
 TEST(Runner, ATargetThatStopsReportingIsInfrastructure) {

@@ -63,6 +63,7 @@ CommandResult run_command(const std::vector<std::string>& words, const CommandOp
                                   pointers(arguments).data(), pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) throw std::runtime_error("cannot start " + words[0] + ": " + strerror(error));
+  if (options.started) options.started(pid);
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0) {
     if (errno != EINTR) throw std::runtime_error("waitpid failed");

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <sys/types.h>
 
 namespace cupel::test {
 
@@ -19,7 +22,8 @@ struct CommandOptions {
   std::filesystem::path folder = {};  // to run in; empty: this one
   // Variables to set, or to take away (nullopt), beside those of this process.
   std::map<std::string, std::optional<std::string>> environment = {};
-  std::filesystem::path out = {};  // an existing file for standard output
+  std::filesystem::path out = {};           // an existing file for standard output
+  std::function<void(pid_t)> started = {};  // called once the program runs
 };
 
 // words[0] is the program's path. Standard input is empty. Throws std::runtime_error if the program

@@ -50,11 +50,19 @@ std::vector<std::int32_t> ids_member(const json& object, const std::string& wher
   return ids;
 }
 
-float margin_member(const json& object, const std::string& where) {
-  if (jsonl::member(object, "min_margin", where).is_null()) {
-    return std::numeric_limits<float>::quiet_NaN();
-  }
-  return static_cast<float>(jsonl::number_member(object, "min_margin", where));
+// NaN for null.
+double nullable_member(const json& object, const char* key, const std::string& where) {
+  if (jsonl::member(object, key, where).is_null()) return std::numeric_limits<double>::quiet_NaN();
+  return jsonl::number_member(object, key, where);
+}
+
+ordered_json nullable(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+template <typename T>
+bool same_or_both_unknown(T a, T b) {
+  return a == b || (!std::isfinite(a) && !std::isfinite(b));
 }
 
 Record record_from(const json& object, const std::string& where) {
@@ -75,16 +83,18 @@ Record record_from(const json& object, const std::string& where) {
   r.stop_reason = stop_reason_member(object, where);
   r.prompt_tokens = int_member(object, "prompt_tokens", where);
   r.completion_tokens = int_member(object, "completion_tokens", where);
-  r.min_margin = margin_member(object, where);
+  r.min_margin = static_cast<float>(nullable_member(object, "min_margin", where));
   r.min_margin_step = int_member(object, "min_margin_step", where, -1);
-  r.queue_seconds = jsonl::number_member(object, "queue_seconds", where);
-  r.first_token_seconds = jsonl::number_member(object, "first_token_seconds", where);
-  r.total_seconds = jsonl::number_member(object, "total_seconds", where);
+  r.queue_seconds = nullable_member(object, "queue_seconds", where);
+  r.first_token_seconds = nullable_member(object, "first_token_seconds", where);
+  r.total_seconds = nullable_member(object, "total_seconds", where);
   r.identity.cell = jsonl::text_member(object, "cell", where);
   r.identity.backend = jsonl::text_member(object, "backend", where);
   r.identity.settings = jsonl::text_member(object, "settings", where);
   r.identity.build = jsonl::text_member(object, "build", where);
   r.identity.model = jsonl::text_member(object, "model", where);
+  if (object.contains("launch")) r.launch = jsonl::text_member(object, "launch", where);
+  if (object.contains("retries")) r.retries = int_member(object, "retries", where);
   return r;
 }
 
@@ -94,12 +104,12 @@ bool Record::operator==(const Record& other) const {
   const auto tie = [](const Record& r) {
     return std::tie(r.task, r.item, r.repeat, r.prompt_hash, r.output, r.output_ids, r.extracted,
                     r.gold, r.correct, r.correct_strict, r.invalid, r.stop_reason, r.prompt_tokens,
-                    r.completion_tokens, r.min_margin_step, r.queue_seconds, r.first_token_seconds,
-                    r.total_seconds, r.identity);
+                    r.completion_tokens, r.min_margin_step, r.identity, r.launch, r.retries);
   };
-  const bool same_margin = min_margin == other.min_margin ||
-                           (!std::isfinite(min_margin) && !std::isfinite(other.min_margin));
-  return same_margin && tie(*this) == tie(other);
+  return tie(*this) == tie(other) && same_or_both_unknown(min_margin, other.min_margin) &&
+         same_or_both_unknown(queue_seconds, other.queue_seconds) &&
+         same_or_both_unknown(first_token_seconds, other.first_token_seconds) &&
+         same_or_both_unknown(total_seconds, other.total_seconds);
 }
 
 std::string_view stop_reason_name(StopReason reason) {
@@ -134,14 +144,16 @@ std::string to_json_line(const Record& r) {
       {"completion_tokens", r.completion_tokens},
       {"min_margin", short_number(r.min_margin)},
       {"min_margin_step", r.min_margin_step},
-      {"queue_seconds", r.queue_seconds},
-      {"first_token_seconds", r.first_token_seconds},
-      {"total_seconds", r.total_seconds},
+      {"queue_seconds", nullable(r.queue_seconds)},
+      {"first_token_seconds", nullable(r.first_token_seconds)},
+      {"total_seconds", nullable(r.total_seconds)},
       {"cell", r.identity.cell},
       {"backend", r.identity.backend},
       {"settings", r.identity.settings},
       {"build", r.identity.build},
       {"model", r.identity.model},
+      {"launch", r.launch},
+      {"retries", r.retries},
   };
   return object.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }

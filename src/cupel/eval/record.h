@@ -43,12 +43,16 @@ struct Record {
   int completion_tokens = 0;
   float min_margin = std::numeric_limits<float>::quiet_NaN();  // null in JSON if not finite
   int min_margin_step = -1;
-  double queue_seconds = 0;
+  double queue_seconds = 0;  // null in JSON if not finite, as are the next two
   double first_token_seconds = 0;
   double total_seconds = 0;
   CellIdentity identity;  // the keys cell, backend, settings, build, model
+  // Of which launch of the target the answer is; empty where that makes no difference. Records of
+  // one file may differ in it. Missing in records of early versions, as is `retries`.
+  std::string launch;
+  int retries = 0;  // Completion::retries
 
-  // Equal members; a margin that is not finite equals another.
+  // Equal members; a margin or time that is not finite equals another.
   bool operator==(const Record& other) const;
 };
 

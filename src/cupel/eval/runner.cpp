@@ -51,6 +51,7 @@ class Run {
   std::unique_ptr<LineWriter> writer_;
   Progress progress_;
   std::int64_t cached_prompt_tokens_ = 0;
+  std::int64_t retries_ = 0;
   Clock::time_point start_;
 };
 
@@ -135,6 +136,8 @@ void Run::keep(const TaskItem& item, int repeat, const Completion& completion) {
   r.first_token_seconds = completion.first_token_seconds;
   r.total_seconds = completion.total_seconds;
   r.identity = identity_;
+  r.launch = options_.launch;
+  r.retries = completion.retries;
   if (writer_) writer_->write_line(to_json_line(r));
 
   progress_.done += 1;
@@ -142,6 +145,7 @@ void Run::keep(const TaskItem& item, int repeat, const Completion& completion) {
   progress_.completion_tokens += r.completion_tokens;
   progress_.elapsed_seconds = seconds_since(start_);
   cached_prompt_tokens_ += completion.cached_prompt_tokens;
+  retries_ += completion.retries;
   slot(item.id, repeat) = std::move(r);
   if (options_.progress) options_.progress(progress_);
 }
@@ -207,6 +211,10 @@ RunResult Run::run() {
   RunResult result;
   result.wall_seconds = seconds_since(start_);
   rewrite_in_order();
+  if (retries_ > 0) {
+    spdlog::warn("{}: further tries after failures of the server: {} (\"retries\" of the records)",
+                 identity_.cell, retries_);
+  }
   // ask() has thrown unless every slot is filled.
   for (auto& record : slots_) {
     if (record) result.records.push_back(std::move(*record));
@@ -216,6 +224,7 @@ RunResult Run::run() {
   result.prompt_tokens_per_second = rate(progress_.prompt_tokens, result.wall_seconds);
   result.output_tokens_per_second = rate(progress_.completion_tokens, result.wall_seconds);
   result.cached_prompt_tokens = cached_prompt_tokens_;
+  result.retries = retries_;
   return result;
 }
 

@@ -33,6 +33,7 @@ struct RunOptions {
   int repeats = 1;         // whole passes over the items, one after the other
   int concurrency = 0;     // 0 = no limit
   std::uint64_t seed = 0;  // repeat r samples with seed + r
+  std::string launch;      // goes into the records; resuming may bring another
   std::filesystem::path records;  // empty: keep no file
   // Reads what `records` already holds and asks only what is missing; a missing file is an empty
   // one. Without it an existing file is replaced.
@@ -51,6 +52,7 @@ struct RunResult {
   double prompt_tokens_per_second = 0;
   double output_tokens_per_second = 0;
   std::int64_t cached_prompt_tokens = 0;
+  std::int64_t retries = 0;  // further tries that the answers of this run took
 };
 
 // Asks every item `repeats` times. The records file grows by a line as each answer ends; when all

@@ -1,4 +1,4 @@
-// What an evaluation asks: the engine in this process, or (later) a server.
+// What an evaluation asks: the engine in this process, or a server.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,11 @@ struct Completion {
   // the first generated token); NaN and -1 where the target does not tell.
   float min_margin = 0;
   int min_margin_step = -1;
+  // NaN where the target does not tell.
   double queue_seconds = 0;        // from submission to the first computed prompt token
   double first_token_seconds = 0;  // from submission to the first generated token
   double total_seconds = 0;
+  int retries = 0;  // further tries after failures of a server
 };
 
 class Target {
@@ -43,7 +45,8 @@ class Target {
   // Runs all requests, at most `concurrency` at a time (0 = no limit), and calls done(index,
   // completion) once for each as it ends, from the calling thread, in any order. A request that
   // fails is reported as kError and does not end the others. An exception from `done` (a full disk)
-  // ends the call: the target stops its work and lets it pass.
+  // ends the call: the target stops its work and lets it pass. Throws InputError where the target
+  // cannot be asked at all; what was answered before has been reported.
   virtual void complete(std::span<const CompletionRequest> requests, int concurrency,
                         const std::function<void(std::size_t, const Completion&)>& done) = 0;
 
