@@ -85,7 +85,7 @@ TEST(Preflight, SwappedExperts) {
   });
   const PreflightReport report = against_preview(tiny);
   expect_first(report, Severity::kDamage,
-               {"layers.3.ffn.experts.2 ", "layers.3.ffn.experts.11", "swapped"}, Verdict::kInert);
+               {"layers.3.ffn.experts.2:", "layers.3.ffn.experts.11 ", "swapped"}, Verdict::kInert);
   EXPECT_EQ(report.findings.front().tensors.size(), 6U);
 }
 

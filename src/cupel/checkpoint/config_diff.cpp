@@ -198,15 +198,11 @@ void diff_ratios(const std::map<std::string, json>& before,
   }
 }
 
-// Without expert_dtype the stored experts tell (spec section 2.7): compared with the tensors.
+// The form of the routed experts shows in the tensors, with what it changes; without the field the
+// stored experts tell (spec section 2.7).
 void diff_expert_dtype(const json* before, const json* after, std::vector<ConfigChange>& changes) {
-  ConfigChange change{"expert_dtype", value_text(before), value_text(after), Touches::kTarget,
-                      "form of the routed experts: activations are quantised by its group size"};
-  if (before == nullptr || after == nullptr) {
-    change.touches = Touches::kNothing;
-    change.meaning = "form of the routed experts; where absent, the stored tensors tell";
-  }
-  changes.push_back(std::move(change));
+  changes.push_back({"expert_dtype", value_text(before), value_text(after), Touches::kNothing,
+                     "form of the routed experts; the stored tensors tell what it changes"});
 }
 
 std::uint64_t sum_bytes(const std::vector<Storage>& storages, std::size_t choice) {
