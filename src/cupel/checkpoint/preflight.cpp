@@ -28,10 +28,10 @@ std::vector<Pair> pair_weights(const CheckpointView& before, const CheckpointVie
         b == after.weights().end() || (a != before.weights().end() && a->name() < b->name());
     const bool only_b =
         a == before.weights().end() || (b != after.weights().end() && b->name() < a->name());
+    const ViewedWeight& any = only_b ? *b : *a;
     Pair pair;
     if (!only_b) pair.before = &*a++;
     if (!only_a) pair.after = &*b++;
-    const ViewedWeight& any = pair.before != nullptr ? *pair.before : *pair.after;
     // In a shard that could not be read: neither added nor removed.
     if ((only_a && after.unreadable(any.name())) || (only_b && before.unreadable(any.name()))) {
       continue;
@@ -149,7 +149,7 @@ PreflightSide side_of(const CheckpointView& view) {
   }
   side.faults = view.faults();
   side.config = view.config();
-  if (view.config()) side.facts = derive_facts(*view.config(), view.drafter_stages());
+  if (side.config) side.facts = derive_facts(*side.config, view.drafter_stages());
   return side;
 }
 
@@ -228,8 +228,10 @@ PreflightReport run_preflight(const std::filesystem::path& before,
     report.config = diff_configs(old_view.config_text(), old_view.config_path().string(),
                                  new_view.config_text(), new_view.config_path().string());
   }
-  if (old_view.config() && new_view.config()) {
-    report.same_main_ratios = same_main_ratios(*old_view.config(), *new_view.config());
+  const auto& old_config = report.before.config;
+  const auto& new_config = report.after.config;
+  if (old_config && new_config) {
+    report.same_main_ratios = same_main_ratios(*old_config, *new_config);
   }
   if (old_view.kind() != CheckpointView::Kind::kConfigOnly &&
       new_view.kind() != CheckpointView::Kind::kConfigOnly) {

@@ -145,16 +145,17 @@ class Judge {
     }
     const auto& a = report_.before.facts;
     const auto& b = report_.after.facts;
-    if (!a || !b) return;
+    const auto& config_a = report_.before.config;
+    const auto& config_b = report_.after.config;
+    if (!a || !b || !config_a || !config_b) return;
     if (a->drafter != b->drafter || a->drafter_stages != b->drafter_stages) {
       add(Severity::kDrafter,
           fmt::format("drafter {} with {} -> {} with {}", drafter_name(a->drafter),
                       plural(static_cast<std::size_t>(a->drafter_stages), "stage"),
                       drafter_name(b->drafter),
                       plural(static_cast<std::size_t>(b->drafter_stages), "stage")),
-          fmt::format("num_nextn_predict_layers {} -> {}",
-                      report_.before.config->nextn_predict_layers,
-                      report_.after.config->nextn_predict_layers),
+          fmt::format("num_nextn_predict_layers {} -> {}", config_a->nextn_predict_layers,
+                      config_b->nextn_predict_layers),
           {}, 2e6, false);
     }
   }

@@ -186,6 +186,7 @@ class Repacker {
     const auto start = std::chrono::steady_clock::now();
     const std::size_t first_record = report_.weights.size();
     std::vector<TensorSpec> specs;
+    specs.reserve(outputs.size());
     for (const OutputTensor& output : outputs) specs.push_back(output.spec);
     SafetensorsWriter writer(partial_ / file, specs);
     for (std::size_t first = 0; first < outputs.size();) {

@@ -178,10 +178,11 @@ void release_pages(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   // Only pages that lie wholly inside: neighbours may be in use.
-  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
-  const auto end = (reinterpret_cast<std::uintptr_t>(bytes.data()) + bytes.size()) / page * page;
+  const auto base = reinterpret_cast<std::uintptr_t>(bytes.data());
+  const auto begin = (base + page - 1) / page * page;
+  const auto end = (base + bytes.size()) / page * page;
   if (begin >= end) return;
-  ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  ::madvise(const_cast<std::byte*>(bytes.data()) + (begin - base), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace cupel
