@@ -45,6 +45,7 @@ struct Cell {
 
 void add_model_cells(const Flags& flags, std::vector<Cell>& cells) {
   std::vector<std::filesystem::path> models;
+  models.reserve(flags.models.size());
   for (const std::string& model : flags.models) models.push_back(resolve_model_path(model));
   if (models.empty()) models.push_back(resolve_model_path(std::nullopt));
   std::set<std::string> names;
@@ -52,13 +53,14 @@ void add_model_cells(const Flags& flags, std::vector<Cell>& cells) {
   const bool unique = names.size() == models.size();
 
   std::vector<BackendKind> kinds;
+  kinds.reserve(flags.backends.size());
   for (const std::string& flag : flags.backends) kinds.push_back(parse_backend_flag(flag));
 
   for (const auto& model : models) {
     for (const BackendKind kind : kinds) {
       const std::string backend(backend_name(kind));
       const std::string model_name = unique ? model_label(model) : model.string();
-      cells.push_back({.name = model_name + "/" + backend,
+      cells.push_back({.name = fmt::format("{}/{}", model_name, backend),
                        .model = model,
                        .model_name = model_name,
                        .backend = backend,
