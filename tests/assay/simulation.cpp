@@ -62,7 +62,7 @@ void SimulatedStudy::draw(int repeats_reference, int repeats_candidate) {
     draw_item(candidate_.outcomes.items[i++], p, repeats_candidate);
   }
   for (std::size_t f = 0; f < lost_.size(); ++f) {
-    lost_[f] = (random_() & 1U) != 0;
+    lost_[f] = truth_.balanced ? f % 2 == 0 : (random_() & 1U) != 0;
     draw_item(reference_.outcomes.items[i], lost_[f] ? 1 : 0, repeats_reference);
     draw_item(candidate_.outcomes.items[i++], lost_[f] ? 0 : 1, repeats_candidate);
   }

@@ -14,7 +14,10 @@ constexpr int kItems = 1319;
 struct Truth {
   double unstable = 0;  // u: items at p = 1/2, or at p uniform in (0, 1), in both arms alike
   bool uniform = false;
-  int flipped = 0;      // items changed for good, each way with p = 1/2: no loss on new items
+  // Items changed for good, each way with p = 1/2 (no loss on new items), or, `balanced`, half of
+  // them each way (no loss on this item set either).
+  int flipped = 0;
+  bool balanced = false;
   int dead = 0;         // items that only the reference answers; with `spread`, four times as
   bool spread = false;  // many that the candidate answers with p = 3/4: the same loss
 
