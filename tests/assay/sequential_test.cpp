@@ -14,6 +14,7 @@ namespace cupel {
 namespace {
 
 using test::Runs;
+using test::simulate_looks;
 using test::SimulatedStudy;
 using test::Truth;
 using ::testing::HasSubstr;
@@ -55,7 +56,8 @@ ArmAtLook arm(CellOutcomes outcomes, bool identical = false) {
 
 LookDecision look(const ArmAtLook& ref, const ArmAtLook& cand, const LookRule& rule,
                   const std::vector<TakenLook>& taken = {}) {
-  return decide_at_look(ref, {&cand, 1}, rule, std::vector{taken}).front();
+  const std::vector<std::vector<TakenLook>> all{taken};
+  return decide_at_look(ref, {&cand, 1}, rule, all).front();
 }
 
 TEST(DecideAtLook, UsesTheBoundOfItsLevel) {

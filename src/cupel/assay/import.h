@@ -22,8 +22,8 @@ std::string_view format_name(ResultFormat format);
 
 struct ImportOptions {
   // lm-eval repeats each sample for every filter; must be named where a file has several.
-  std::string filter;
-  std::string metric;  // lm-eval: empty = exact_match, else acc
+  std::string filter = {};
+  std::string metric = {};  // lm-eval: empty = exact_match, else acc
 };
 
 // The records of one cell from one or more files of JSON lines, each recognised by the fields of

@@ -75,7 +75,7 @@ struct ArmAtLook {
 
 struct LookRule {
   double margin = 0;  // points
-  LookPlan plan;
+  LookPlan plan = {};
   SequentialBound bound = SequentialBound::kGroupSequential;
   bool deterministic = false;  // both arms are declared so
 };
