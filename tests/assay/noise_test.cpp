@@ -4,6 +4,7 @@
 #include <random>
 
 #include "assay/cells.h"
+#include "assay/golden_values.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,6 +23,21 @@ CellOutcomes cell(int stable, const Runs& right, const std::vector<Runs>& others
   std::vector<Runs> items(static_cast<std::size_t>(stable), right);
   items.insert(items.end(), others.begin(), others.end());
   return test::cell("c", items);
+}
+
+std::vector<Record> answers(const std::vector<std::vector<std::string>>& items) {
+  std::vector<Record> all;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    for (std::size_t r = 0; r < items[i].size(); ++r) {
+      Record record;
+      record.item = static_cast<int>(i);
+      record.repeat = static_cast<int>(r);
+      record.output = items[i][r];
+      if (!items[i][r].empty()) record.extracted = items[i][r].back() - '0';
+      all.push_back(record);
+    }
+  }
+  return all;
 }
 
 TEST(RunNoise, ByHand) {
@@ -55,6 +71,41 @@ TEST(RunNoise, AnEffectSharedByAWholeRunIsNoticed) {
   EXPECT_THAT(notes(noise), Contains(HasSubstr("a shared run or launch effect")));
 }
 
+// Two runs of one score are no news: of 90 coins in each that happens in 6 %.
+TEST(RunNoise, EqualScoresAreNoEffect) {
+  std::vector<Runs> items(46, Runs{1, 0});
+  items.resize(92, Runs{0, 1});
+  const RunNoise noise = run_noise(cell(1000, {1, 1}, items));
+  EXPECT_EQ(noise.deviation_by_runs, 0);
+  EXPECT_THAT(notes(noise), IsEmpty());
+  // Sixteen of them are.
+  std::vector<Runs> fixed;
+  for (std::size_t i = 0; i < 96; ++i) {
+    Runs runs(16, 0);
+    for (std::size_t r = 0; r < 8; ++r) runs[(i + 2 * r) % 16] = 1;
+    fixed.push_back(runs);
+  }
+  EXPECT_THAT(notes(run_noise(cell(1000, Runs(16, 1), fixed))),
+              Contains(HasSubstr("not independent")));
+}
+
+TEST(RunNoise, AgreesWithScipy) {
+  for (const golden::Unstable& g : golden::kUnstable) {
+    SCOPED_TRACE(g.disagreeing);
+    const RunNoise noise =
+        run_noise(cell(1319 - g.disagreeing, {1, 1},
+                       std::vector<Runs>(static_cast<std::size_t>(g.disagreeing), Runs{0, 1})));
+    EXPECT_NEAR(noise.unstable95.low, g.low, 1e-6);
+    EXPECT_NEAR(noise.unstable95.high, g.high, 1e-6);
+    EXPECT_NEAR(noise.deviation_by_runs95.low, g.deviation_low, 1e-6);
+    EXPECT_NEAR(noise.deviation_by_runs95.high, g.deviation_high, 1e-6);
+  }
+  for (const golden::NoneOf& g : golden::kNoneOf) {
+    const std::vector<std::vector<std::string>> same(static_cast<std::size_t>(g.pairs), {"a", "a"});
+    EXPECT_NEAR(text_agreement(answers(same), "r").rate95.high, g.upper, 1e-9);
+  }
+}
+
 TEST(RunNoise, IntervalsCoverU) {
   std::mt19937_64 random(5);
   for (const int repeats : {2, 3, 4, 8}) {
@@ -84,21 +135,6 @@ TEST(RunNoise, IntervalsCoverU) {
 TEST(RunNoise, NeedsTwoRepeats) {
   EXPECT_THROW(run_noise(cell(3, {1}, {})), InputError);
   EXPECT_THROW(run_noise(test::cell("c", {})), InputError);
-}
-
-std::vector<Record> answers(const std::vector<std::vector<std::string>>& items) {
-  std::vector<Record> all;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    for (std::size_t r = 0; r < items[i].size(); ++r) {
-      Record record;
-      record.item = static_cast<int>(i);
-      record.repeat = static_cast<int>(r);
-      record.output = items[i][r];
-      if (!items[i][r].empty()) record.extracted = items[i][r].back() - '0';
-      all.push_back(record);
-    }
-  }
-  return all;
 }
 
 TEST(Agreement, CountsPairsOfTextAndOfAnswer) {

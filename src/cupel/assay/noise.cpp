@@ -125,10 +125,11 @@ RunNoise run_noise(const CellOutcomes& outcomes) {
                                100 / n * std::sqrt(squares / chi_squared_quantile(0.025, degrees))};
   if (variance > 0) {
     const boost::math::chi_squared same(degrees);
-    const double ratio = squares / variance;
-    noise.p_same =
-        std::min(1.0, 2 * std::min(boost::math::cdf(same, ratio),
-                                   boost::math::cdf(boost::math::complement(same, ratio))));
+    // Scores are whole numbers: equal ones say no more than a spread of half an item.
+    const double at_most = std::pow(std::sqrt(squares) + 0.5, 2);
+    const double below = boost::math::cdf(same, at_most / variance);
+    const double above = boost::math::cdf(boost::math::complement(same, squares / variance));
+    noise.p_same = std::min(1.0, 2 * std::min(below, above));
   }
   return noise;
 }

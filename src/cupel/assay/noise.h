@@ -42,7 +42,8 @@ struct RunNoise {
   double deviation_by_items = 0;
   double deviation_by_runs = 0;
   Interval deviation_by_runs95;
-  // Two-sided p-value of "the two are the same" (chi-squared, repeats - 1 degrees of freedom);
+  // Two-sided p-value of "the two are the same" (chi-squared, repeats - 1 degrees of freedom, with
+  // a correction for whole scores);
   // nullopt where no item disagrees. A shared run or launch effect makes runs differ by more.
   std::optional<double> p_same;
 };
