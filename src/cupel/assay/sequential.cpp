@@ -73,12 +73,13 @@ double run_error_at(const Comparison& c, int repeats) {
 // Can the last look still decide, given what run noise may add to the loss by then?
 bool last_look_can_decide(const Comparison& c, const LookRule& rule, double z) {
   // Without known run noise there is no forecast.
-  if (!c.se_set || !c.changed_squares) return true;
+  if (!c.se_set) return true;
+  const double changed = c.changed_squares.value_or(0);
   const int last = rule.plan.repeats.back();
   const double now = run_error_at(c, std::min(c.repeats_reference, c.repeats_candidate));
   const double then = run_error_at(c, last);
   const double swing = kFutilityZ * std::sqrt(std::max(0.0, now * now - then * then));
-  const double items = 100.0 / c.items * std::sqrt(*c.changed_squares + 2);
+  const double items = 100.0 / c.items * std::sqrt(changed + 2);
   const bool pass = c.loss - swing + z * then < rule.margin;
   const bool regression = c.loss + swing - z * std::hypot(then, items) > 0;
   return pass || regression;
@@ -165,8 +166,7 @@ void check(const LookPlan& plan) {
   const bool ascending = std::adjacent_find(plan.repeats.begin(), plan.repeats.end(),
                                             std::greater_equal<>()) == plan.repeats.end();
   if (plan.repeats.empty() || plan.repeats.front() < 1 || !ascending) {
-    throw InputError("looks", "numbers of repeats from 1 on, ascending",
-                     list_items(plan.repeats));
+    throw InputError("looks", "numbers of repeats from 1 on, ascending", list_items(plan.repeats));
   }
   if (!(plan.alpha > 0 && plan.alpha < 0.5)) {
     throw InputError("alpha", "a level above 0 and below 0.5", fmt::format("{}", plan.alpha));
