@@ -44,11 +44,10 @@ ResultFormat recognise(const json& object, const std::string& where) {
   for (const auto& [key, value] : object.items()) {
     if (keys.size() < 8) keys.push_back(key);
   }
-  throw InputError(
-      where,
-      "per-sample results: records of cupel, samples_*.jsonl of lm-eval, "
-      "output-rs*.jsonl of sgl-eval or a raw result file of SGLang's benchmarks",
-      keys.empty() ? "an empty object" : "an object with " + listed(keys));
+  throw InputError(where,
+                   "per-sample results: records of cupel, samples_*.jsonl of lm-eval, "
+                   "output-rs*.jsonl of sgl-eval or a raw result file of SGLang's benchmarks",
+                   keys.empty() ? "an empty object" : "an object with " + listed(keys));
 }
 
 // A score of 0 or 1, as a number or a flag.
@@ -150,8 +149,7 @@ class Reader {
         object.contains("filter") ? jsonl::text_member(object, "filter", where) : "none";
     filters_.insert(filter);
     if (options_.filter.empty() && filters_.size() > 1) {
-      throw InputError(where, "one filter, or one named with --filter",
-                       listed(filters_));
+      throw InputError(where, "one filter, or one named with --filter", listed(filters_));
     }
     if (!options_.filter.empty() && filter != options_.filter) return std::nullopt;
     Record r;

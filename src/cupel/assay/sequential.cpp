@@ -98,7 +98,8 @@ void decide_by_evidence(std::span<LookDecision> all, double margin, double alpha
     d.p_holm = holm[i];
     d.q_value = q[i];
     d.loss_inside_margin = d.loss_beyond_margin = d.held_by_family = false;
-    const bool pass = all[i].evidence && all[i].evidence->against_margin >= 1 / alpha;
+    const AnytimeEvidence evidence = all[i].evidence.value_or(AnytimeEvidence{});
+    const bool pass = evidence.against_margin >= 1 / alpha;
     d.loss_inside_margin = pass && p[i] <= alpha;
     d.held_by_family = !pass && p[i] <= alpha && holm[i] > alpha;
     d.verdict = pass               ? Verdict::kPass
