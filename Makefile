@@ -1,6 +1,6 @@
 # The commands of a developer and of .ci/run. The build itself is CMake's (CMakePresets.json).
 .DEFAULT_GOAL := help
-.PHONY: help deps build assay check configure-sanitize sanitize fuzz format format-check tidy clean
+.PHONY: help deps build assay check check-long configure-sanitize sanitize fuzz format format-check tidy clean
 # Prerequisites run in the order written: install, then build, then use.
 .NOTPARALLEL:
 
@@ -25,6 +25,7 @@ ASSAY := build/release/bin/cupel assay wordmath \
 help:
 	@echo 'make assay         install what is needed, build, assay both bundled checkpoints'
 	@echo 'make check         install what is needed, build, run all tests'
+	@echo 'make check-long    the full simulations of the statistics, about ten minutes on two cores'
 	@echo 'make deps          install the packages (Debian 12, Ubuntu 24.04; root or sudo)'
 	@echo 'make build         release build in build/release'
 	@echo 'make sanitize      fast tests under the address and undefined-behaviour sanitizers'
@@ -52,7 +53,12 @@ assay: deps
 	case $$code in 0|1|2) ;; *) echo "make assay: not completed, exit code $$code" >&2; exit $$code;; esac
 
 check: deps build
-	$(CTEST) --test-dir build/release
+	$(CTEST) --test-dir build/release -LE long
+
+# The last full output is kept: docs/calibration.log.
+check-long: deps build
+	cmake --build --preset release -j$(JOBS) --target calibration_long
+	$(CTEST) --verbose --test-dir build/release -L long
 
 configure-sanitize:
 	clangxx=$$(scripts/llvm-tool.sh clang++) && \

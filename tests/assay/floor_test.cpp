@@ -53,5 +53,20 @@ TEST(Floor, RefusesWhatCannotBe) {
   EXPECT_THROW(floor_fails({100, 0.5, 0.9, 0, -2}), InputError);
 }
 
+TEST(Floor, ProposesTheHighestThatKeepsTheFalseAlarmRate) {
+  for (const int unstable : {-1, 0, 60, 320}) {
+    SCOPED_TRACE(unstable);
+    FloorCase c = at(0.9249, unstable);
+    const int needed = propose_floor(c, 0.01);
+    c.floor = needed / 1319.0;
+    EXPECT_LE(floor_fails(c), 0.01);
+    c.floor = (needed + 1) / 1319.0;
+    EXPECT_GT(floor_fails(c), 0.01);
+  }
+  EXPECT_EQ(propose_floor(at(0.9249, 0), 0.01), 1220);
+  EXPECT_EQ(propose_floor(at(0.9249, 60), 1), 1319);
+  EXPECT_THROW(propose_floor(at(0.9249, 60), -0.1), InputError);
+}
+
 }  // namespace
 }  // namespace cupel

@@ -57,4 +57,20 @@ inline constexpr Floor kFloors[] = {
     {0.9149, -1, 0.06647078995659977},
 };
 
+// Two repeats of 1,319 items, all changes one way: 95 % interval of u, and of a run's standard
+// deviation in points.
+struct Unstable { int disagreeing; double low, high, deviation_low, deviation_high; };
+inline constexpr Unstable kUnstable[] = {
+    {4, 2.1797307472526497, 20.483177350807388, 0.09567099744603008, 6.842726327483415},
+    {20, 24.433039170807888, 61.7767558053492, 0.47835498723015046, 34.21363163741707},
+    {60, 91.57264190001453, 154.46378681328665, 1.4350649616904514, 102.64089491225123},
+};
+
+struct NoneOf { int pairs; double upper; };  // one-sided 95 % bound of a rate never seen
+inline constexpr NoneOf kNoneOf[] = {
+    {3, 0.6315968501359612},
+    {100, 0.029513049607039925},
+    {1319, 0.0022686375071624167},
+};
+
 }  // namespace cupel::golden

@@ -53,4 +53,13 @@ print("struct Adjusted { double p, holm, bh; };")
 table("Adjusted", "kAdjusted", [(p, float(h), float(q)) for p, h, q in zip(P_VALUES, holm, bh)])
 print("struct Floor { double score; int unstable; double fails; };  // unstable -1: binomial bound")
 table("Floor", "kFloors", [(s, -1 if u is None else u, float(floor_fails(s, u))) for s, u in FLOORS])
+print("// Two repeats of 1,319 items, all changes one way: 95 % interval of u, and of a run's standard")
+print("// deviation in points.")
+print("struct Unstable { int disagreeing; double low, high, deviation_low, deviation_high; };")
+table("Unstable", "kUnstable", [
+    (k, float(stats.chi2.ppf(0.025, 2 * k)), float(stats.chi2.ppf(0.975, 2 * k + 2)),
+     *(float(100 / 1319 * (k * k / 2 / stats.chi2.ppf(q, 1)) ** 0.5) for q in (0.975, 0.025)))
+    for k in (4, 20, 60)])
+print("struct NoneOf { int pairs; double upper; };  // one-sided 95 % bound of a rate never seen")
+table("NoneOf", "kNoneOf", [(k, float(stats.beta.ppf(0.95, 1, k))) for k in (3, 100, 1319)])
 print("}  // namespace cupel::golden")

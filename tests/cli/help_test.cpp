@@ -40,6 +40,18 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
     {"repack", {"--experts", "--verify", "--json", "--top", "--threads", "--throughput"}},
 };
 
+const std::map<std::string, std::vector<std::string>> kAssayFlags = {
+    {"compare",
+     {"--margin", "--looks", "--bound", "--deterministic", "--filter", "--metric", "--no-ledger"}},
+    {"counts",
+     {"--reference", "--candidate", "--margin", "--control-reference", "--control-candidate",
+      "--floor", "--retries"}},
+    {"floor",
+     {"--records", "--items", "--accuracy", "--unstable", "--floor", "--retries", "--margin",
+      "--false-alarm"}},
+    {"plan", {"--items", "--accuracy", "--unstable", "--margin", "--cells", "--looks"}},
+};
+
 // What the help says of each flag: name -> its text, of however many lines.
 std::map<std::string, std::string> described_flags(const std::string& help) {
   std::map<std::string, std::string> flags;
@@ -58,24 +70,27 @@ std::map<std::string, std::string> described_flags(const std::string& help) {
   return flags;
 }
 
-TEST(Help, EveryFlagWithItsDefault) {
-  for (const auto& [command, names] : kFlags) {
-    SCOPED_TRACE(command);
-    const CommandResult help = cupel_program({command, "--help"});
-    EXPECT_EQ(help.exit_code, 0);
-    EXPECT_EQ(help.err, "");
-    const auto described = described_flags(help.out);
-    std::vector<std::string> found;
-    for (const auto& [name, text] : described) {
-      found.push_back(name);
-      // "--threads INT=0 …", "… REQUIRED …" or in words.
-      const std::string head = text.substr(0, text.find("  "));
-      EXPECT_TRUE(head.find('=') != std::string::npos || head.ends_with(" REQUIRED") ||
-                  text.find("(default: ") != std::string::npos)
-          << text;
-    }
-    EXPECT_THAT(found, testing::UnorderedElementsAreArray(names));
+void expect_flags(const std::vector<std::string>& words, const std::vector<std::string>& names) {
+  SCOPED_TRACE(words.back());
+  const CommandResult help = cupel_program(words + std::vector<std::string>{"--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.err, "");
+  const auto described = described_flags(help.out);
+  std::vector<std::string> found;
+  for (const auto& [name, text] : described) {
+    found.push_back(name);
+    // "--threads INT=0 …", "… REQUIRED …" or in words.
+    const std::string head = text.substr(0, text.find("  "));
+    EXPECT_TRUE(head.find('=') != std::string::npos || head.ends_with(" REQUIRED") ||
+                text.find("(default: ") != std::string::npos)
+        << text;
   }
+  EXPECT_THAT(found, testing::UnorderedElementsAreArray(names));
+}
+
+TEST(Help, EveryFlagWithItsDefault) {
+  for (const auto& [command, names] : kFlags) expect_flags({command}, names);
+  for (const auto& [command, names] : kAssayFlags) expect_flags({"assay", command}, names);
 }
 
 TEST(Help, DefaultsAreTheDocumentedOnes) {

@@ -61,4 +61,24 @@ double floor_passes(const FloorCase& c) {
   return -std::expm1((1 + c.retries) * std::log1p(-run.passes));
 }
 
+int propose_floor(const FloorCase& c, double false_alarm) {
+  if (!(false_alarm >= 0 && false_alarm <= 1)) {
+    throw InputError("false alarm rate", "a share from 0 to 1", fmt::format("{}", false_alarm));
+  }
+  // The chance to fail rises with the floor.
+  int low = 0;
+  int high = c.items;
+  while (low < high) {
+    const int middle = low + (high - low + 1) / 2;
+    FloorCase tried = c;
+    tried.floor = static_cast<double>(middle) / c.items;
+    if (floor_fails(tried) <= false_alarm) {
+      low = middle;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return low;
+}
+
 }  // namespace cupel

@@ -22,4 +22,9 @@ struct FloorCase {
 double floor_fails(const FloorCase& c);
 double floor_passes(const FloorCase& c);
 
+// The highest floor, as a number of correct answers, at which the cell fails with at most the
+// chance `false_alarm`; `c.floor` is ignored. 0 where even that is too much. Throws InputError as
+// above and unless `false_alarm` is in [0, 1].
+int propose_floor(const FloorCase& c, double false_alarm);
+
 }  // namespace cupel

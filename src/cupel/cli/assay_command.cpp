@@ -11,6 +11,7 @@
 #include "cupel/assay/report.h"
 #include "cupel/assay/verdict.h"
 #include "cupel/base/fingerprint.h"
+#include "cupel/cli/assay_commands.h"
 #include "cupel/cli/command.h"
 #include "cupel/cli/endpoint_flags.h"
 #include "cupel/cli/engine_flags.h"
@@ -303,7 +304,12 @@ void add_assay_command(CLI::App& app, Run& run) {
   command->add_option("--records", flags->records, "Folder for the records of each cell")
       ->capture_default_str();
   flags->engine.add_common(*command);
-  command->callback([=, &run] { run = [=] { return run_assay(*flags); }; });
+  add_statistics_commands(*command, run);
+  command->callback([=, &run] {
+    require_task(*command);
+    // One of the statistics commands has set it already.
+    if (command->get_subcommands().empty()) run = [=] { return run_assay(*flags); };
+  });
 }
 
 }  // namespace cupel
