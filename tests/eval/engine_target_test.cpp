@@ -31,8 +31,7 @@ TEST(EngineTarget, CarriesEveryFieldOver) {
   for (const CompletionRequest& r : requests) {
     same.push_back({.prompt_ids = engine.tokenizer().encode(r.prompt),
                     .max_new_tokens = r.max_new_tokens,
-                    .temperature = r.temperature,
-                    .seed = r.seed,
+                    .sampling = {.temperature = r.temperature, .seed = r.seed},
                     .stop = r.stop});
   }
   std::vector<Generation> expected(4);

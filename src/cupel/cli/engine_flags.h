@@ -18,8 +18,10 @@ struct EngineFlags {
   std::string numerics = "reference";
   std::string kv_dtype = "auto";
   std::string isa = "auto";
-  int prefill_chunk = 0;
+  int prefill_chunk = EngineOptions{}.prefill_chunk;
   int threads = 0;
+  std::size_t max_cache_bytes = 0;
+  bool no_prefix_cache = false;
 
   // --model and --attention-backend for one engine.
   void add_single(CLI::App& app);

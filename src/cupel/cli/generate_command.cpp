@@ -55,11 +55,11 @@ void add_generate_command(CLI::App& app, Run& run) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command
-      ->add_option("--temperature", flags->request.temperature,
+      ->add_option("--temperature", flags->request.sampling.temperature,
                    "0 = the most likely token every time")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", flags->request.seed, "For temperature above 0")
+  command->add_option("--seed", flags->request.sampling.seed, "For temperature above 0")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command
