@@ -133,7 +133,8 @@ void Engine::generate(std::span<const GenerationRequest> requests, int concurren
         const std::size_t index = next++;
         ++under_way;
         submit(requests[index],
-               {.on_token = {},
+               {.on_logits = {},
+                .on_token = {},
                 .on_done =
                     [&, index](const Generation& g) {
                       --under_way;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -97,6 +98,9 @@ class QueueFull : public Error {
 
 // Called from the thread that steps the engine.
 struct RequestCallbacks {
+  // The logits [vocab] that the next output token is chosen from, to compare bit by bit. Must not
+  // throw.
+  std::function<void(std::span<const float>)> on_logits = {};
   std::function<void(const TokenEvent&)> on_token = {};
   std::function<void(const Generation&)> on_done = {};  // once, last
 };

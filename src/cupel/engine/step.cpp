@@ -101,6 +101,7 @@ Engine::Delivery Engine::accept(Sequence& s, std::span<const float> logits,
     banned = request.stop_ids;
     if (!request.ignore_eos) banned.push_back(config().eos_token_id);
   }
+  if (s.callbacks.on_logits) s.callbacks.on_logits(logits);
   SampledToken token;
   try {
     token = sampler_.sample(logits, request.sampling, produced,
