@@ -1,6 +1,6 @@
 # The commands of a developer and of .ci/run. The build itself is CMake's (CMakePresets.json).
 .DEFAULT_GOAL := help
-.PHONY: help deps build assay check check-long configure-sanitize sanitize fuzz format format-check tidy clean
+.PHONY: help deps build assay check check-long configure-sanitize sanitize tsan fuzz format format-check tidy clean
 # Prerequisites run in the order written: install, then build, then use.
 .NOTPARALLEL:
 
@@ -29,6 +29,7 @@ help:
 	@echo 'make deps          install the packages (Debian 12, Ubuntu 24.04; root or sudo)'
 	@echo 'make build         release build in build/release'
 	@echo 'make sanitize      fast tests under the address and undefined-behaviour sanitizers'
+	@echo 'make tsan          threads of the engine under the thread sanitizer'
 	@echo 'make fuzz          every fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds'
 	@echo 'make format        format the sources; format-check only looks'
 	@echo 'make tidy          clang-tidy on src'
@@ -57,7 +58,7 @@ check: deps build
 
 # The last full output is kept: docs/calibration.log.
 check-long: deps build
-	cmake --build --preset release -j$(JOBS) --target calibration_long
+	cmake --build --preset release -j$(JOBS) --target long_tests
 	$(CTEST) --verbose --test-dir build/release -L long
 
 configure-sanitize:
@@ -67,6 +68,13 @@ configure-sanitize:
 sanitize: configure-sanitize
 	cmake --build --preset sanitize -j$(JOBS)
 	$(CTEST) --test-dir build/sanitize -L fast
+
+# The soak of the engine's thread, 1,000 requests.
+tsan:
+	clangxx=$$(scripts/llvm-tool.sh clang++) && \
+	cmake --preset tsan -DCMAKE_CXX_COMPILER=$$clangxx
+	cmake --build --preset tsan -j$(JOBS)
+	$(CTEST) --test-dir build/tsan -R 'EngineThread|Soak'
 
 fuzz: configure-sanitize
 	cmake --build --preset sanitize -j$(JOBS) --target fuzzers

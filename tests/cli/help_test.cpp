@@ -12,8 +12,9 @@ using test::cupel_program;
 using testing::HasSubstr;
 
 const std::vector<std::string> kEngineFlags = {
-    "--model",         "--attention-backend", "--numerics", "--kv-cache-dtype",
-    "--prefill-chunk", "--threads",           "--isa"};
+    "--model",           "--attention-backend", "--numerics",
+    "--kv-cache-dtype",  "--prefill-chunk",     "--threads",
+    "--max-cache-bytes", "--no-prefix-cache",   "--isa"};
 const std::vector<std::string> kTaskFlags = {
     "--data",   "--shots",       "--limit",   "--max-new-tokens", "--temperature", "--stop",
     "--no-bos", "--concurrency", "--repeats", "--seed",           "--resume",      "--records"};
@@ -32,7 +33,10 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
     {"eval", kEngineFlags + kTaskFlags + kEndpointFlags},
     {"generate",
      kEngineFlags + std::vector<std::string>{"--prompt", "--no-bos", "--max-new-tokens",
-                                             "--temperature", "--seed", "--stop", "--stats"}},
+                                             "--temperature", "--seed", "--top-k", "--top-p",
+                                             "--min-p", "--repetition-penalty",
+                                             "--frequency-penalty", "--presence-penalty",
+                                             "--ignore-eos", "--stop", "--stats"}},
     {"inspect", {"--json"}},
     {"logits", kEngineFlags + std::vector<std::string>{"--ids", "--out"}},
     {"preflight",
@@ -102,7 +106,7 @@ TEST(Help, DefaultsAreTheDocumentedOnes) {
   EXPECT_THAT(assay.at("--repeats"), HasSubstr("=1 "));
   EXPECT_THAT(assay.at("--kv-cache-dtype"), HasSubstr("=auto "));
   EXPECT_THAT(assay.at("--numerics"), HasSubstr("=reference "));
-  EXPECT_THAT(assay.at("--prefill-chunk"), HasSubstr("=0 "));
+  EXPECT_THAT(assay.at("--prefill-chunk"), HasSubstr("=512 "));
   EXPECT_THAT(assay.at("--model"), HasSubstr(test::kModelVariable));
   const auto generate = described_flags(cupel_program({"generate", "--help"}).out);
   EXPECT_THAT(generate.at("--attention-backend"), HasSubstr("unified_kv_triton"));

@@ -10,7 +10,10 @@ namespace {
 
 // What the engine tells of a request is what the target tells of it.
 TEST(EngineTarget, CarriesEveryFieldOver) {
-  Engine engine({.model = CUPEL_SOURCE_DIR "/models/tiny-v4-0731", .network = {}, .threads = 2});
+  Engine engine({.model = CUPEL_SOURCE_DIR "/models/tiny-v4-0731",
+                 .network = {},
+                 .threads = 2,
+                 .prefix_cache = false});
   EngineTarget target(engine);
   const std::string bos(kBosText);
   const std::string question =

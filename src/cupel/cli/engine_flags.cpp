@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cupel/cli/interrupt.h"
 #include "cupel/kernels/isa.h"
 
 namespace cupel {
@@ -53,6 +54,7 @@ EngineOptions EngineFlags::options() const {
 
 EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendKind kind) const {
   set_isa(parse_isa(isa));
+  watch_interrupts();
   return {.model = folder,
           .network = {.backend = kind,
                       .kv_dtype = parse_kv_dtype(kv_dtype),
@@ -60,7 +62,8 @@ EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendK
           .prefill_chunk = prefill_chunk,
           .threads = threads,
           .max_cache_bytes = max_cache_bytes,
-          .prefix_cache = !no_prefix_cache};
+          .prefix_cache = !no_prefix_cache,
+          .stop_requested = interrupt_requested};
 }
 
 BackendKind parse_backend_flag(const std::string& name) {

@@ -28,7 +28,7 @@ struct EngineFlags {
   // The rest.
   void add_common(CLI::App& app);
 
-  // Applies --isa. Throws InputError.
+  // Applies --isa; SIGINT and SIGTERM now end generation in good order. Throws InputError.
   EngineOptions options() const;
   EngineOptions options(const std::filesystem::path& model, BackendKind kind) const;
 };

@@ -143,6 +143,9 @@ void Engine::generate(std::span<const GenerationRequest> requests, int concurren
                start);
       }
       step();
+      if (options_.stop_requested && options_.stop_requested()) {
+        throw InfrastructureError("engine", "interrupted");
+      }
     }
   } catch (...) {
     for (const RequestId id : scheduler_->ids()) scheduler_->remove(id, false);

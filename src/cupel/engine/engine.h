@@ -33,6 +33,8 @@ struct EngineOptions {
   int max_waiting = 4096;           // requests that wait beyond those; >= 1
   std::size_t max_cache_bytes = 0;  // for all sequences and kept prefixes; 0 = a quarter of memory
   bool prefix_cache = true;
+  // Asked between the steps of generate(): true ends it with InfrastructureError.
+  std::function<bool()> stop_requested = {};
 };
 
 struct EngineStats {
@@ -61,7 +63,7 @@ class Engine {
   // Runs the requests, at most `concurrency` at a time (0 = no limit), and calls done(index,
   // result) once for each as it ends; no other request may be under way. Throws InputError before
   // anything runs for a request that cannot be served (see validate). What `done` throws ends the
-  // call; requests under way are dropped.
+  // call, and so does options.stop_requested; requests under way are dropped.
   void generate(std::span<const GenerationRequest> requests, int concurrency,
                 const std::function<void(std::size_t, const Generation&)>& done);
 

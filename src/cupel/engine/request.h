@@ -72,6 +72,7 @@ struct Generation {
   // where it was.
   float min_margin = std::numeric_limits<float>::infinity();
   int min_margin_step = -1;
+  std::vector<float> margins;  // [output_ids.size()], that difference for every token
   // Since submission.
   double queue_seconds = 0;  // until its first prompt token was computed
   double first_token_seconds = 0;

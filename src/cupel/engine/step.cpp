@@ -120,6 +120,7 @@ Engine::Delivery Engine::accept(Sequence& s, std::span<const float> logits,
     g.min_margin = token.margin;
     g.min_margin_step = static_cast<int>(produced);
   }
+  g.margins.push_back(token.margin);
   g.output_ids.push_back(token.id);
   s.tokens.push_back(token.id);
   if (request.sampling.penalises()) ++s.history.output[token.id];
