@@ -66,11 +66,11 @@ std::string cell_table(const std::vector<CellRow>& cells) {
   out += fmt::format("{:>38}  {:>13}  {:>6}  {:>7}  {:>9}  {:>7}  {:>7}\n", "%", "%", "%", "%", "%",
                      "tok/s", "tok/s");
   for (const CellRow& c : cells) {
-    out += fmt::format(kRow, fit(c.name, kNameColumns), percent(c.accuracy),
-                       range(c.accuracy95, 100), share(c.strict_accuracy),
-                       share(c.invalid_share), share(c.truncated_share),
-                       rate(c.prompt_tokens_per_second), rate(c.output_tokens_per_second),
-                       c.prompt_tokens_per_second > 0 ? format_duration(c.seconds) : "-");
+    out +=
+        fmt::format(kRow, fit(c.name, kNameColumns), percent(c.accuracy), range(c.accuracy95, 100),
+                    share(c.strict_accuracy), share(c.invalid_share), share(c.truncated_share),
+                    rate(c.prompt_tokens_per_second), rate(c.output_tokens_per_second),
+                    c.prompt_tokens_per_second > 0 ? format_duration(c.seconds) : "-");
   }
   return out;
 }

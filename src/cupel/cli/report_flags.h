@@ -32,9 +32,9 @@ class ReportFiles {
 
   bool wanted() const;
 
-  // Writes the files asked for, each whole or not at all. The report is as describe_records() leaves
-  // it; time and history are added here. What was printed goes out first. A file that fails does not
-  // keep the others from being written: then throws InfrastructureError.
+  // Writes the files asked for, each whole or not at all. The report is as describe_records()
+  // leaves it; time and history are added here. What was printed goes out first. A file that fails
+  // does not keep the others from being written: then throws InfrastructureError.
   void write(AssayReport report) const;
   // Likewise; calls describe_records() first, which only a report that is wanted needs.
   void write(AssayReport report, std::span<const std::span<const Record>> records) const;

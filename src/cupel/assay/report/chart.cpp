@@ -126,7 +126,9 @@ void add_axis(pugi::xml_node parent, const Scale& scale, std::span<const GuideLi
         {{"class", "guide"},
          {"x", scale.at(g.value)},
          {"y", "34"},
-         {"text-anchor", share < 0.1 ? "start" : share > 0.9 ? "end" : "middle"}},
+         {"text-anchor", share < 0.1   ? "start"
+                         : share > 0.9 ? "end"
+                                       : "middle"}},
         fmt::format("margin {:g}", g.value));
   }
 }
@@ -155,6 +157,9 @@ void add_time_chart(pugi::xml_node parent, const Scale& scale, std::span<const T
     add(group, "circle",
         {{"class", marked("dot", mark)}, {"cx", x}, {"cy", y(mark.value)}, {"r", "4.5"}});
   }
+  const std::string below = std::to_string(kTimeHeight - 4);
+  add(plot, "text", {{"x", "0"}, {"y", below}}, points.front().when);
+  add(plot, "text", {{"x", "100%"}, {"y", below}, {"text-anchor", "end"}}, points.back().when);
 }
 
 }  // namespace cupel

@@ -41,9 +41,9 @@ class Scale {
 // A value with its interval on a scale.
 struct IntervalMark {
   double value = 0;
-  Interval interval;                  // thick
+  Interval interval;                   // thick
   std::optional<Interval> wider = {};  // thin, for example 95 % around 90 %
-  std::string style = {};             // class: "pass", "regression", "inconclusive" or none
+  std::string style = {};              // class: "pass", "regression", "inconclusive" or none
 };
 
 // A vertical line that a reader compares with.
@@ -64,8 +64,10 @@ void add_axis(pugi::xml_node parent, const Scale& scale, std::span<const GuideLi
 // Values over time, the first at the left, one column each.
 struct TimePoint {
   IntervalMark mark;
+  std::string when;   // stands below the first and the last
   std::string label;  // shown when pointed at
 };
+// At least one point.
 void add_time_chart(pugi::xml_node parent, const Scale& scale, std::span<const TimePoint> points,
                     const std::string& title, const std::string& description);
 

@@ -97,9 +97,8 @@ void describe_records(AssayReport& report, std::span<const CellRecords> records)
   report.agreement.clear();
   for (std::size_t a = 0; a < records.size(); ++a) {
     for (std::size_t b = a + 1; b < records.size(); ++b) {
-      report.agreement.push_back(
-          agreement_between(a, b, records[a], records[b],
-                            report.cells[a].name + " and " + report.cells[b].name));
+      report.agreement.push_back(agreement_between(
+          a, b, records[a], records[b], report.cells[a].name + " and " + report.cells[b].name));
     }
   }
 }

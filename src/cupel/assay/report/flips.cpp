@@ -94,8 +94,7 @@ std::string margin_sentence(const FlippedAnswer& answer, std::optional<int> toke
     return fmt::format("Margin {:.3g} at this token, the smallest of the answer: {}.", margin,
                        margin < kNearTie ? "a near-tie" : "no near-tie");
   }
-  const std::string smallest =
-      fmt::format("{:.3g}, at token {}", margin, answer.min_margin_step);
+  const std::string smallest = fmt::format("{:.3g}, at token {}", margin, answer.min_margin_step);
   if (margin >= kNearTie) {
     return fmt::format("The smallest margin of the answer is {}: no near-tie here.", smallest);
   }

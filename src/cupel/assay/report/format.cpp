@@ -21,6 +21,10 @@ std::string p_value(double p) {
   return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p);
 }
 
+std::string p_is(double p) {
+  return p < 0.0001 ? "p < 0.0001" : "p = " + p_value(p);
+}
+
 std::string point_word(double value) {
   return value == 1 ? "point" : "points";
 }

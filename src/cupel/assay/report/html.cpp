@@ -81,9 +81,9 @@ void add_comparison(pugi::xml_node list, const AssayReport& report, const Compar
   add_badge(facts, verdict_name(d.verdict));
   add_text(facts,
            fmt::format(" {} lost, {} gained of {} items; bounds at {:.3g} % each side; 95 % {}; "
-                       "p = {} against no loss",
+                       "{} against no loss",
                        c.lost, c.gained, c.items, 100 * row.level, range(d.interval95_new, 1),
-                       p_value(d.p_regression)));
+                       p_is(d.p_regression)));
   if (report.comparisons.size() > 1) {
     add_text(facts, fmt::format(", {} over the family", p_value(d.p_holm)));
   }
@@ -116,8 +116,9 @@ void add_verdict_section(pugi::xml_node page, const AssayReport& report) {
   }
   if (report.interactions.empty()) return;
   add(section, "h3", {}, "Interaction");
-  pugi::xml_node body = add_table(section, "The loss under one backend less the loss under the other, in points",
-                                  {"pair", "estimate", "95 %", "one-sided p"});
+  pugi::xml_node body =
+      add_table(section, "The loss under one backend less the loss under the other, in points",
+                {"pair", "estimate", "95 %", "one-sided p"});
   for (const Interaction& i : report.interactions) {
     pugi::xml_node row = add(body, "tr");
     add(row, "th", {{"scope", "row"}}, i.name);
@@ -143,20 +144,21 @@ void add_accuracy_section(pugi::xml_node page, const AssayReport& report) {
   pugi::xml_node list = add(section, "ol", {{"class", "rows"}});
   for (const CellRow& c : report.cells) {
     pugi::xml_node item = add(list, "li");
-    pugi::xml_node plot = add_chart_row(
-        item, c.name + (c.name == report.reference ? " (reference)" : ""),
-        fmt::format("{} ({} to {})", percent(c.accuracy), percent(c.accuracy95.low),
-                    percent(c.accuracy95.high)));
+    pugi::xml_node plot =
+        add_chart_row(item, c.name + (c.name == report.reference ? " (reference)" : ""),
+                      fmt::format("{} ({} to {})", percent(c.accuracy), percent(c.accuracy95.low),
+                                  percent(c.accuracy95.high)));
     add_interval_chart(
-        plot, scale,
-        {100 * c.accuracy, {100 * c.accuracy95.low, 100 * c.accuracy95.high}, {}, {}}, {}, c.name,
+        plot, scale, {100 * c.accuracy, {100 * c.accuracy95.low, 100 * c.accuracy95.high}, {}, {}},
+        {}, c.name,
         fmt::format("Accuracy {} %, 95 % interval {}, {}", percent(c.accuracy),
-                    range(c.accuracy95, 100), counted(static_cast<std::size_t>(c.repeats), "repeat")));
+                    range(c.accuracy95, 100),
+                    counted(static_cast<std::size_t>(c.repeats), "repeat")));
   }
   add_axis(add_chart_row(section, "", ""), scale, {});
-  pugi::xml_node body = add_table(section, "Answers of each cell, in per cent",
-                                  {"cell", "repeats", "strict", "no number", "truncated",
-                                   "prompt tok/s", "output tok/s"});
+  pugi::xml_node body = add_table(
+      section, "Answers of each cell, in per cent",
+      {"cell", "repeats", "strict", "no number", "truncated", "prompt tok/s", "output tok/s"});
   const auto share = [](const std::optional<double>& s) { return s ? percent(*s) : "–"; };
   const auto rate = [](double r) { return r > 0 ? fmt::format("{:.0f}", r) : "–"; };
   for (const CellRow& c : report.cells) {
@@ -207,11 +209,9 @@ pugi::xml_node add_chart_row(pugi::xml_node parent, const std::string& name,
 pugi::xml_node add_table(pugi::xml_node parent, const std::string& caption,
                          std::initializer_list<const char*> headings) {
   // Reachable by keyboard, since it may have to be scrolled.
-  pugi::xml_node box = add(parent, "div",
-                           {{"class", "scroll"},
-                            {"role", "region"},
-                            {"aria-label", caption},
-                            {"tabindex", "0"}});
+  pugi::xml_node box =
+      add(parent, "div",
+          {{"class", "scroll"}, {"role", "region"}, {"aria-label", caption}, {"tabindex", "0"}});
   pugi::xml_node table = add(box, "table");
   add(table, "caption", {}, caption);
   pugi::xml_node row = add(add(table, "thead"), "tr");
@@ -233,7 +233,7 @@ std::string render_html(const AssayReport& report) {
   add_history_section(page, report);
   add_flips_section(page, report);
   add_origin_section(page, report);
-  return "<!doctype html>\n" + serialise(document) + '\n';
+  return "<!DOCTYPE html>\n" + serialise(document) + '\n';
 }
 
 }  // namespace cupel

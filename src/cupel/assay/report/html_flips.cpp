@@ -66,8 +66,7 @@ void add_flip(pugi::xml_node parent, const ComparisonRow& row, const Flip& f, bo
   if (open) details.append_attribute("open").set_value("open");
   pugi::xml_node summary = add(details, "summary");
   add(summary, "strong", {}, fmt::format("Item {}", f.item));
-  add(summary, "span", {{"class", f.lost ? "tag lost" : "tag gained"}},
-      f.lost ? "lost" : "gained");
+  add(summary, "span", {{"class", f.lost ? "tag lost" : "tag gained"}}, f.lost ? "lost" : "gained");
   std::string where = f.text.same ? "same text" : fmt::format("byte {}", f.text.offset);
   if (f.token) where = fmt::format("token {}", *f.token);
   add(summary, "span", {{"class", "where"}},
@@ -82,7 +81,7 @@ void add_flip(pugi::xml_node parent, const ComparisonRow& row, const Flip& f, bo
 
 std::string tie_summary(const std::vector<Flip>& flips) {
   const auto count = [&](NearTie t) { return std::ranges::count(flips, t, &Flip::near_tie); };
-  return fmt::format("{} near-ties, {} no near-ties, {} not known.", count(NearTie::kYes),
+  return fmt::format("A near-tie: {}; not one: {}; not known: {}.", count(NearTie::kYes),
                      count(NearTie::kNo), count(NearTie::kUnknown));
 }
 

@@ -47,9 +47,9 @@ void add_noise_cell(pugi::xml_node list, const CellRow& c, const Scale& scale) {
       points(n.deviation_by_items), points(n.deviation_by_runs), n.repeats,
       range(n.deviation_by_runs95, 1));
   if (c.same_text) {
-    text += fmt::format(" Two runs give the same text in {} % of cases (95 %: at least {}",
-                        percent(c.same_text->total_agreement()),
-                        percent(1 - c.same_text->rate95.high));
+    text +=
+        fmt::format(" Two runs give the same text in {} % of cases (95 %: at least {}",
+                    percent(c.same_text->total_agreement()), percent(1 - c.same_text->rate95.high));
     text += c.same_answer ? fmt::format("), the same answer in {} %.",
                                         percent(c.same_answer->total_agreement()))
                           : ").";
@@ -101,6 +101,7 @@ void add_cell_history(pugi::xml_node section, const std::vector<PastCell>& all,
     point.mark.value = 100 * p.accuracy;
     point.mark.interval = {100 * p.accuracy95.low, 100 * p.accuracy95.high};
     point.mark.style = style_of(p.verdict);
+    point.when = p.created_at.substr(0, p.created_at.find('T'));
     point.label = fmt::format("{}: {} %, 95 % {}{}", p.created_at, percent(p.accuracy),
                               range(p.accuracy95, 100), p.verdict ? ", " + *p.verdict : "");
   }

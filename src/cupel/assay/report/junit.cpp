@@ -14,9 +14,9 @@ std::string summary(const ComparisonRow& row, double margin) {
   const Decision& d = row.decision;
   return fmt::format(
       "{}: loss {} points (bounds {} at {:.3g} % each side, margin {:g}), {} lost, {} gained, "
-      "p = {}",
+      "{}",
       verdict_name(d.verdict), points(c.loss), range(d.interval90, 1), 100 * row.level, margin,
-      c.lost, c.gained, p_value(d.p_regression));
+      c.lost, c.gained, p_is(d.p_regression));
 }
 
 double seconds_of(const AssayReport& report, const std::string& cell) {
@@ -29,11 +29,10 @@ double seconds_of(const AssayReport& report, const std::string& cell) {
 void add_case(pugi::xml_node suite, const AssayReport& report, const ComparisonRow& row) {
   const Comparison& c = row.comparison;
   const Decision& d = row.decision;
-  pugi::xml_node test =
-      add(suite, "testcase",
-          {{"classname", "cupel.assay." + report.task},
-           {"name", fmt::format("{} against {}", c.candidate, c.reference)},
-           {"time", fmt::format("{:.3f}", seconds_of(report, c.candidate))}});
+  pugi::xml_node test = add(suite, "testcase",
+                            {{"classname", "cupel.assay." + report.task},
+                             {"name", fmt::format("{} against {}", c.candidate, c.reference)},
+                             {"time", fmt::format("{:.3f}", seconds_of(report, c.candidate))}});
   std::string text = summary(row, report.margin);
   std::string all = text + '\n';
   for (const std::string& note : row.notes) all += note + '\n';

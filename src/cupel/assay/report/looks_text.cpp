@@ -12,9 +12,10 @@ std::vector<std::string> sentences(const CellRow& c) {
   std::vector<std::string> lines;
   if (c.noise) lines = notes(*c.noise);
   if (c.same_text && c.same_text->differing == 0) {
-    lines.push_back(fmt::format("No text differed in {} independent pairs: at most {:.3g} % of "
-                                "pairs differ (95 %).",
-                                c.same_text->independent_pairs, 100 * c.same_text->rate95.high));
+    lines.push_back(
+        fmt::format("No text differed in {} independent pairs: at most {:.3g} % of "
+                    "pairs differ (95 %).",
+                    c.same_text->independent_pairs, 100 * c.same_text->rate95.high));
   }
   if (c.same_answer) {
     lines.push_back(fmt::format("The same answer in {} % of pairs of repeats.",
@@ -24,9 +25,9 @@ std::vector<std::string> sentences(const CellRow& c) {
 }
 
 std::string cell_table(const AssayReport& report) {
-  std::string out = fmt::format("{:>8}  {:>9}  {:>14}  {:>15}  {:>19}  {:>13}  {}\n", "repeats",
-                                "accuracy", "95 % interval", "same text, 95 %", "unstable u, 95 %",
-                                "run sd, seen", "cell");
+  std::string out =
+      fmt::format("{:>8}  {:>9}  {:>14}  {:>15}  {:>19}  {:>13}  {}\n", "repeats", "accuracy",
+                  "95 % interval", "same text, 95 %", "unstable u, 95 %", "run sd, seen", "cell");
   for (const CellRow& c : report.cells) {
     std::string same = "-";
     std::string unstable = "-";
@@ -37,8 +38,8 @@ std::string cell_table(const AssayReport& report) {
     }
     if (c.noise) {
       const RunNoise& n = *c.noise;
-      unstable = fmt::format("{:.0f}, {:.0f}..{:.0f}", n.unstable, n.unstable95.low,
-                             n.unstable95.high);
+      unstable =
+          fmt::format("{:.0f}, {:.0f}..{:.0f}", n.unstable, n.unstable95.low, n.unstable95.high);
       deviation = fmt::format("{:.2f}, {:.2f}", n.deviation_by_items, n.deviation_by_runs);
     }
     out += fmt::format("{:>8}  {:>9}  {:>14}  {:>15}  {:>19}  {:>13}  {}\n", c.repeats,

@@ -74,14 +74,13 @@ std::string verdict_row(const ComparisonRow& row) {
 
 std::string cell_row_text(const CellRow& c) {
   const auto share = [](const std::optional<double>& s) { return s ? percent(*s) : "-"; };
-  return fmt::format(
-      "| {} | {} | {} | {} | {} | {} | {} | {} |\n", markdown_text(c.name), c.repeats,
-      percent(c.accuracy), range(c.accuracy95, 100), share(c.invalid_share),
-      share(c.truncated_share),
-      c.noise ? fmt::format("{:.0f}, {:.0f}..{:.0f}", c.noise->unstable, c.noise->unstable95.low,
-                            c.noise->unstable95.high)
-              : "-",
-      c.noise ? points(c.noise->deviation_by_runs) : "-");
+  return fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} |\n", markdown_text(c.name),
+                     c.repeats, percent(c.accuracy), range(c.accuracy95, 100),
+                     share(c.invalid_share), share(c.truncated_share),
+                     c.noise ? fmt::format("{:.0f}, {:.0f}..{:.0f}", c.noise->unstable,
+                                           c.noise->unstable95.low, c.noise->unstable95.high)
+                             : "-",
+                     c.noise ? points(c.noise->deviation_by_runs) : "-");
 }
 
 std::vector<std::string> note_lines(const AssayReport& report) {
@@ -106,8 +105,8 @@ std::string part(const std::string& text, bool cut) {
 }
 
 std::string flip_block(const Flip& f) {
-  std::string out = fmt::format("\n<details><summary>Item {}, {}", f.item,
-                                f.lost ? "lost" : "gained");
+  std::string out =
+      fmt::format("\n<details><summary>Item {}, {}", f.item, f.lost ? "lost" : "gained");
   if (f.token) out += fmt::format(", texts part at token {}", *f.token);
   out += fmt::format(", near-tie: {}</summary>\n\n", near_tie_name(f.near_tie));
   if (!f.text.before.empty()) {
@@ -210,9 +209,9 @@ std::string render_markdown(const AssayReport& report, std::size_t limit) {
       rows, "cell");
   rows.clear();
   for (const Interaction& i : report.interactions) {
-    rows.push_back(fmt::format("- {}: {} ± {:.2f}, 95 % {}, one-sided p = {}\n",
-                               markdown_text(i.name), points(i.estimate), i.standard_error,
-                               range(i.interval95, 1), markdown_text(p_value(i.p_one_sided))));
+    rows.push_back(fmt::format("- {}: {} ± {:.2f}, 95 % {}, one-sided {}\n", markdown_text(i.name),
+                               points(i.estimate), i.standard_error, range(i.interval95, 1),
+                               markdown_text(p_is(i.p_one_sided))));
   }
   out.add_list("\nInteraction, the loss under one backend less the loss under the other:\n\n", rows,
                "interaction");
