@@ -56,7 +56,12 @@ std::string marked(const char* part, const IntervalMark& mark) {
 Scale::Scale(double low, double high) : Scale(low, high, {-HUGE_VAL, HUGE_VAL}) {}
 
 Scale::Scale(double low, double high, Interval bounds) {
-  const double extent = std::max(high - low, 1e-6 * std::max(1.0, std::abs(high)));
+  const double least = 1e-6 * std::max(1.0, std::abs(high));
+  if (!(high - low > least)) {
+    low -= least / 2;
+    high = low + least;
+  }
+  const double extent = high - low;
   const double rough = extent * 1.1 / 5;
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double fraction = rough / power;
