@@ -1,6 +1,7 @@
 # The commands of a developer and of .ci/run. The build itself is CMake's (CMakePresets.json).
 .DEFAULT_GOAL := help
-.PHONY: help deps build assay check check-long configure-sanitize sanitize tsan fuzz format format-check tidy clean
+.PHONY: help deps build assay check check-browser check-long configure-sanitize sanitize tsan fuzz format \
+	format-check tidy clean
 # Prerequisites run in the order written: install, then build, then use.
 .NOTPARALLEL:
 
@@ -25,6 +26,7 @@ ASSAY := build/release/bin/cupel assay wordmath \
 help:
 	@echo 'make assay         install what is needed, build, assay both bundled checkpoints'
 	@echo 'make check         install what is needed, build, run all tests'
+	@echo 'make check-browser the HTML report in headless Chromium, at the width of a laptop and a phone'
 	@echo 'make check-long    the full simulations of the statistics, about ten minutes on two cores'
 	@echo 'make deps          install the packages (Debian 12, Ubuntu 24.04; root or sudo)'
 	@echo 'make build         release build in build/release'
@@ -35,7 +37,7 @@ help:
 	@echo 'make tidy          clang-tidy on src'
 	@echo 'make clean         remove build'
 	@echo 'JOBS=$(JOBS) and TEST_JOBS=$(TEST_JOBS) set how much runs at once.'
-	@echo 'sanitize, fuzz, format and tidy need scripts/install-deps.sh --ci.'
+	@echo 'check-browser, sanitize, fuzz, format and tidy need scripts/install-deps.sh --ci.'
 
 deps:
 	scripts/install-deps.sh
@@ -55,6 +57,10 @@ assay: deps
 
 check: deps build
 	$(CTEST) --test-dir build/release -LE long
+
+# Needs Chromium, and fails without it. Pages and screenshots are left in build/browser.
+check-browser: build
+	python3 tests/browser/check_report_pages.py build/release/bin/cupel build/browser
 
 # The last full output is kept: docs/calibration.log.
 check-long: deps build

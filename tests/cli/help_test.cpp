@@ -22,6 +22,9 @@ const std::vector<std::string> kEndpointFlags = {"--endpoint",    "--api",      
                                                  "--api-key-env", "--timeout",  "--retries",
                                                  "--stream",      "--logprobs", "--launch-id"};
 
+const std::vector<std::string> kReportFlags = {"--report-markdown", "--report-json",
+                                               "--report-junit", "--report-html", "--history"};
+
 std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
@@ -29,7 +32,7 @@ std::vector<std::string> operator+(std::vector<std::string> a, const std::vector
 
 const std::map<std::string, std::vector<std::string>> kFlags = {
     {"assay", kEngineFlags + kTaskFlags + kEndpointFlags +
-                  std::vector<std::string>{"--reference", "--margin"}},
+                  std::vector<std::string>{"--reference", "--margin"} + kReportFlags},
     {"eval", kEngineFlags + kTaskFlags + kEndpointFlags},
     {"generate",
      kEngineFlags + std::vector<std::string>{"--prompt", "--no-bos", "--max-new-tokens",
@@ -46,7 +49,8 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
 
 const std::map<std::string, std::vector<std::string>> kAssayFlags = {
     {"compare",
-     {"--margin", "--looks", "--bound", "--deterministic", "--filter", "--metric", "--no-ledger"}},
+     kReportFlags + std::vector<std::string>{"--margin", "--looks", "--bound", "--deterministic",
+                                             "--filter", "--metric", "--no-ledger"}},
     {"counts",
      {"--reference", "--candidate", "--margin", "--control-reference", "--control-candidate",
       "--floor", "--retries"}},
