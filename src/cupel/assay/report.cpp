@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "cupel/assay/outcomes.h"
+
 namespace cupel {
 namespace {
 
@@ -88,17 +90,23 @@ std::string cell_table(const std::vector<CellRow>& cells) {
 std::string comparison_table(const AssayReport& report) {
   std::string out =
       wrap(fmt::format("Compared item by item with {} at a margin of {:g} point{} "
-                       "(loss in points; positive: worse than the reference; the ends of the 90 % "
-                       "interval decide):",
-                       report.reference, report.margin, report.margin == 1 ? "" : "s"),
+                       "(loss in points; positive: worse than the reference; {}):",
+                       report.reference, report.margin, report.margin == 1 ? "" : "s",
+                       report.looks.empty()
+                           ? "the ends of the 90 % interval decide"
+                           : fmt::format("looks fixed at {} repeats share the 5 %; the bounds "
+                                         "decide",
+                                         list_items(report.looks))),
            "");
   constexpr auto kRow = "{:<28}  {:>5}  {:>6}  {:>6}  {:>14}  {:>14}  {:>7}  {}\n";
-  out += fmt::format(kRow, "cell", "lost", "gained", "loss", "90 % interval", "95 % interval", "p",
+  out += fmt::format(kRow, "cell", "lost", "gained", "loss",
+                     report.looks.empty() ? "90 % interval" : "bounds", "95 % interval", "p",
                      "verdict");
-  for (const auto& [c, d] : report.comparisons) {
+  for (const auto& [c, d, more] : report.comparisons) {
     out += fmt::format(kRow, fit(c.candidate, kNameColumns), c.lost, c.gained, points(c.loss),
                        range(d.interval90, 1), range(d.interval95_new, 1), p_value(d.p_regression),
                        verdict_name(d.verdict));
+    for (const std::string& note : more) out += wrap(note, "    ");
     for (const std::string& note : notes(c, d)) out += wrap(note, "    ");
   }
   if (report.comparisons.size() > 1) {

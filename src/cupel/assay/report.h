@@ -30,6 +30,7 @@ CellRow cell_row(const CellOutcomes& outcomes, const RunResult& result);
 struct ComparisonRow {
   Comparison comparison;
   Decision decision;
+  std::vector<std::string> notes = {};  // one sentence each, before those of the comparison
 };
 
 struct AssayReport {
@@ -37,6 +38,9 @@ struct AssayReport {
   std::vector<CellRow> cells;
   std::string reference;  // the cell that the others are compared with
   double margin = 0;      // points
+  // Repeats at the looks fixed beforehand; empty for a single one. Then Decision::interval90 is at
+  // the level of the look.
+  std::vector<int> looks = {};
   std::vector<ComparisonRow> comparisons;
   std::vector<Interaction> interactions;
   std::vector<std::pair<std::string, std::string>> records;  // cell, path
