@@ -57,7 +57,7 @@ check: deps build
 
 # The last full output is kept: docs/calibration.log.
 check-long: deps build
-	cmake --build --preset release -j$(JOBS) --target calibration_long
+	cmake --build --preset release -j$(JOBS) --target long_tests
 	$(CTEST) --verbose --test-dir build/release -L long
 
 configure-sanitize:
