@@ -138,6 +138,7 @@ void GenerationLoop::step() {
 bool GenerationLoop::accept(Running& r, const SampledToken& token) {
   Generation& g = r.result;
   if (g.output_ids.empty()) g.first_token_seconds = seconds();
+  g.margins.push_back(token.margin);
   if (token.margin < g.min_margin) {
     g.min_margin = token.margin;
     g.min_margin_step = static_cast<int>(g.output_ids.size());
