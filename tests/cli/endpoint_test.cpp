@@ -199,6 +199,42 @@ TEST_F(EndpointCommand, MistakesLeaveTheRecordsAlone) {
   refused({"--threads", "2"}, {"--endpoint", "--threads"});
 }
 
+TEST_F(EndpointCommand, AnEmptyCompletionIsAWrongAnswer) {
+  write_task(3);
+  FakeServer server(
+      [](const FakeRequest&) { return FakeReply{.body = completions_reply("", "length")}; });
+  const CommandResult result = eval({"--endpoint", server.url()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const Record& r : read_records(records_)) {
+    EXPECT_TRUE(r.invalid && !r.correct && r.output.empty());
+    EXPECT_EQ(r.retries, 0);  // asked once: a wrong answer is no failure
+  }
+}
+
+TEST_F(EndpointCommand, AStreamCutInTheMiddleIsInfrastructure) {
+  write_task(4);
+  FakeServer server([](const FakeRequest& request) {
+    const std::string prompt = request.json.at("prompt");
+    const bool cut = prompt.find("Question: 2") != std::string::npos;
+    const auto part = [](const std::string& text, const json& reason) {
+      return json{{"choices", json::array({{{"text", text}, {"finish_reason", reason}}})}};
+    };
+    std::vector<json> parts = {part(" #### ", nullptr)};
+    if (!cut) {
+      parts.push_back(part(std::to_string(right_answer(prompt)), "stop"));
+      parts.push_back({{"choices", json::array()},
+                       {"usage", {{"prompt_tokens", 5}, {"completion_tokens", 2}}}});
+    }
+    return FakeReply{.pieces = events(parts, !cut), .cut = cut};
+  });
+  const CommandResult result = eval({"--endpoint", server.url(), "--stream", "--retries", "1"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("item 2: "));
+  const auto records = read_records(records_);
+  EXPECT_EQ(records.size(), 3U);
+  for (const Record& r : records) EXPECT_TRUE(r.correct && r.item != 2);
+}
+
 TEST_F(EndpointCommand, FetchesGsm8k) {
   const std::string bundled = read_file(CUPEL_SOURCE_DIR "/data/gsm8k/test.jsonl");
   FakeServer server(answer_right, [&](const FakeRequest&) { return FakeReply{.body = bundled}; });
@@ -259,6 +295,8 @@ TEST_F(EndpointCommand, AssaysWithoutSenseAreRefusedBeforeAnythingIsAsked) {
   refused({"--endpoint", a, "--model", test::bundled("tiny-v4-0731"), "--api", "chat"}, {"--api"});
   refused({"--endpoint", "b=" + server.url(), "--endpoint", "c=" + server.url()},
           {"--reference", "one of b, c"});
+  expect_refused(assay({"--endpoint", a, "--endpoint", "b=" + server.url(), "--reference", "a"}),
+                 {"--margin is required"});
   EXPECT_TRUE(server.requests().empty());
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "cells"));
 }

@@ -11,6 +11,7 @@
 #include "cupel/cli/assay_commands.h"
 
 namespace cupel {
+
 AssayJudge::AssayJudge(const AssayFlags& flags, const Task& task,
                        const std::vector<AssayCell>& cells, std::size_t reference)
     : flags_(flags), task_(task), cells_(cells), reference_(reference) {
