@@ -81,9 +81,13 @@ TEST_F(ProbeCommand, Refusals) {
   FakeServer server([](const FakeRequest& request) { return answer_all(request, false); });
   expect_refused(probe("speed", server), {"probe", "speed"});
   expect_refused(probe("stray", server, {"--scripts", "Klingon"}), {"--scripts"});
-  EXPECT_TRUE(server.requests().empty());
   expect_refused(probe("phase", server, {"--phase-template", "{key}"}), {"{filler}"});
   expect_refused(probe("copy", server, {"--copy-template", "x"}), {"{text}"});
+  const std::string url = server.url();
+  expect_refused(assay({"--endpoint", "a=" + url, "--endpoint", "b=" + url, "--reference", "a",
+                        "--margin", "1", "--api", "chat", "--probe", "nll"}),
+                 {"--probe nll", "chat"});
+  EXPECT_TRUE(server.requests().empty());
 }
 
 TEST_F(ProbeCommand, AProbeGatesAnAssayOnlyWithAMargin) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "support/expect_error.h"
 #include "support/scripted_target.h"
@@ -112,6 +113,20 @@ TEST(Phase, FindsTheLengthsThatFail) {
 
   ScriptedTarget window = target_that_fails([](int length) { return length == 128; });
   EXPECT_THAT(probe_phase(window, options).lines, Contains("Wrong at lengths 128."));
+}
+
+TEST(Phase, TheFirstFillerMayAddMoreThanTheOthers) {
+  std::set<int> lengths;
+  ScriptedTarget target([&](const CompletionRequest& request, std::size_t) {
+    Completion c = text(key_in(request.prompt));
+    const int words = word_count(request.prompt);
+    c.prompt_tokens = words > 11 ? words + 3 : words;
+    lengths.insert(c.prompt_tokens);
+    return c;
+  });
+  const ProbeResult result = probe_phase(target, {.longest = 140, .bos = false});
+  EXPECT_EQ(faults(result), 0);
+  for (int length = 124; length <= 132; ++length) EXPECT_TRUE(lengths.contains(length)) << length;
 }
 
 TEST(Phase, RefusesFormsWithoutTheirPlaces) {

@@ -1,5 +1,7 @@
 #include "cupel/cli/assay_probes.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cupel/cli/assay_commands.h"
@@ -9,6 +11,12 @@ namespace cupel {
 AssayProbes::AssayProbes(const AssayFlags& flags)
     : flags_(flags), requests_(parse_probes(flags.probe_names)) {
   flags.probes.check();
+  const bool nll = std::any_of(requests_.begin(), requests_.end(), [](const ProbeRequest& request) {
+    return request.kind == ProbeKind::kNll;
+  });
+  if (nll && !flags.endpoints.empty() && parse_api(flags.server.api) == Api::kChat) {
+    throw InputError("--probe nll", "--api completions or generate", flags.server.api);
+  }
 }
 
 void AssayProbes::run(CellRunner& runner, const Task& task, const std::vector<AssayCell>& cells,

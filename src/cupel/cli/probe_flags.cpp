@@ -51,6 +51,20 @@ void ProbeFlags::add(CLI::App& app) {
 
 void ProbeFlags::check() const {
   const StrayDetector detector(stray);
+  cupel::check(phase_options());
+  cupel::check(copy_options());
+}
+
+PhaseOptions ProbeFlags::phase_options() const {
+  PhaseOptions options = phase;
+  if (!phase_form.empty()) options.form = text_or_file(phase_form);
+  return options;
+}
+
+CopyOptions ProbeFlags::copy_options() const {
+  CopyOptions options = copy;
+  if (!copy_form.empty()) options.form = text_or_file(copy_form);
+  return options;
 }
 
 std::vector<CompletionRequest> ProbeFlags::requests(const Task& task) const {
@@ -90,15 +104,13 @@ ProbeResult ProbeFlags::run(ProbeKind kind, Target& target, const Task& task,
     case ProbeKind::kRepeatability:
       return probe_repeatability(target, requests(task));
     case ProbeKind::kPhase: {
-      PhaseOptions options = phase;
-      if (!phase_form.empty()) options.form = text_or_file(phase_form);
+      PhaseOptions options = phase_options();
       options.bos = task.bos;
       options.concurrency = concurrency;
       return probe_phase(target, options);
     }
     case ProbeKind::kCopy: {
-      CopyOptions options = copy;
-      if (!copy_form.empty()) options.form = text_or_file(copy_form);
+      CopyOptions options = copy_options();
       options.bos = task.bos;
       options.concurrency = concurrency;
       return probe_copy(target, options);

@@ -37,6 +37,8 @@ struct ProbeFlags {
   void check() const;
 
  private:
+  PhaseOptions phase_options() const;
+  CopyOptions copy_options() const;
   std::vector<CompletionRequest> requests(const Task& task) const;
   std::vector<std::string> nll_texts(const Task& task) const;
 };

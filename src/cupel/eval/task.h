@@ -58,9 +58,9 @@ struct Task {
 struct TaskOptions {
   std::filesystem::path data_folder;  // holds wordmath/ and gsm8k/
   int shots = 8;
-  int limit = 0;                     // ask only the first items; 0 = all
-  std::filesystem::path file;        // the items, instead of the named task's own file
-  std::filesystem::path shots_file;  // the shots, instead of the task's own
+  int limit = 0;                          // ask only the first items; 0 = all
+  std::filesystem::path file = {};        // the items, instead of the named task's own file
+  std::filesystem::path shots_file = {};  // the shots, instead of the task's own
   std::string question_field = "question";
   std::string answer_field = "answer";  // a text with a number, or an integer
   PromptForm form = {};

@@ -17,7 +17,7 @@ namespace {
 constexpr int kShortest = 16;   // lengths from the shortest on
 constexpr int kAround = 4;      // on each side of a multiple
 constexpr int kMultiple = 128;  // the window and the pages of the compressed entries
-constexpr int kTrial = 16;      // fillers of the second of the first prompts
+constexpr int kTrial = 16;      // fillers of the second of the first prompts, half of the third's
 
 std::string with_bos(bool bos, std::string text) {
   return std::string(bos ? kBosText : "") + std::move(text);
@@ -71,10 +71,12 @@ CompletionRequest Phase::request(int fillers) const {
 
 // How many fillers give the lengths wanted, by what they add to a prompt.
 std::vector<int> Phase::fillers() const {
-  const std::array<CompletionRequest, 2> trial = {request(0), request(kTrial)};
+  const std::array<CompletionRequest, 3> trial = {request(0), request(kTrial), request(2 * kTrial)};
   const auto lengths = ask_all(target_, trial, 1, "phase");
   const int shortest = lengths[0].prompt_tokens;
-  const double step = static_cast<double>(lengths[1].prompt_tokens - shortest) / kTrial;
+  // The first filler may add another number of tokens than those after it.
+  const int anchor = lengths[1].prompt_tokens;
+  const double step = static_cast<double>(lengths[2].prompt_tokens - anchor) / kTrial;
   if (step <= 0) {
     throw InputError("--filler", "a text that makes a prompt longer",
                      "\"" + options_.filler + "\"");
@@ -86,7 +88,7 @@ std::vector<int> Phase::fillers() const {
   }
   std::vector<int> counts;
   for (const int length : wanted) {
-    const auto count = static_cast<int>(std::lround((length - shortest) / step));
+    const auto count = static_cast<int>(std::lround(kTrial + (length - anchor) / step));
     if (count >= 0) counts.push_back(count);
   }
   std::sort(counts.begin(), counts.end());
@@ -141,21 +143,30 @@ std::string numbers(int size, int index) {
 
 }  // namespace
 
-ProbeResult probe_phase(Target& target, const PhaseOptions& options) {
+void check(const PhaseOptions& options) {
   require(options.form, "{key}", "--phase-template");
   require(options.form, "{filler}", "--phase-template");
   if (options.longest < 1) {
     throw InputError("--longest", "1 token or more", std::to_string(options.longest));
   }
+}
+
+ProbeResult probe_phase(Target& target, const PhaseOptions& options) {
+  check(options);
   return Phase(target, options).run();
 }
 
-ProbeResult probe_copy(Target& target, const CopyOptions& options) {
+void check(const CopyOptions& options) {
   require(options.form, "{text}", "--copy-template");
   if (options.sizes.empty() || options.prompts < 1 ||
       *std::min_element(options.sizes.begin(), options.sizes.end()) < 1) {
-    throw InputError("--copy-sizes", "sizes from 1 on", fmt::format("{}", options.sizes.size()));
+    throw InputError("--copy-sizes", "sizes and a number of prompts, each 1 or more",
+                     fmt::format("{} sizes, {} prompts", options.sizes.size(), options.prompts));
   }
+}
+
+ProbeResult probe_copy(Target& target, const CopyOptions& options) {
+  check(options);
   ProbeResult result{ProbeKind::kCopy, "copies that are not exact", {}, {}};
   for (const int size : options.sizes) {
     std::vector<CompletionRequest> requests;

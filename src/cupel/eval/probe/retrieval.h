@@ -17,9 +17,12 @@ struct PhaseOptions {
   int concurrency = 0;
 };
 
+// Throws InputError for a form without its places or a senseless length.
+void check(const PhaseOptions& options);
+
 // One prompt at each of the 16 shortest lengths, and from 4 below to 4 above each multiple of 128
-// up to `longest`. Lengths are those that the target counts; two first prompts show what the filler
-// adds. Fault: 1 for a wrong answer. Throws InputError for a form without its places, and where the
+// up to `longest`. Lengths are those that the target counts; three first prompts show what the
+// filler adds. Fault: 1 for a wrong answer. Throws InputError as check() does, and where the
 // filler does not make prompts longer.
 ProbeResult probe_phase(Target& target, const PhaseOptions& options);
 
@@ -33,8 +36,11 @@ struct CopyOptions {
   int concurrency = 0;
 };
 
-// Fault: 1 for a copy that is not exact, blanks around it aside. The lines tell how far it went.
 // Throws InputError for a form without {text} or senseless sizes.
+void check(const CopyOptions& options);
+
+// Fault: 1 for a copy that is not exact, blanks around it aside. The lines tell how far it went.
+// Throws InputError as check() does.
 ProbeResult probe_copy(Target& target, const CopyOptions& options);
 
 }  // namespace cupel
