@@ -105,11 +105,14 @@ TEST_F(ProbeCommand, AProbeGatesAnAssayOnlyWithAMargin) {
   EXPECT_EQ(shown.exit_code, 0) << shown.out << shown.err;  // no word problem shows it
   EXPECT_THAT(shown.out, HasSubstr("bad, phase: 2"));
   EXPECT_THAT(shown.out, HasSubstr("no margin declared, not judged"));
+  EXPECT_THAT(shown.out, HasSubstr("shown, never judged"));
+  EXPECT_THAT(shown.out, Not(HasSubstr("Holm")));  // one comparison
   const CommandResult gated =
       assay_with({"--probe", "phase:5", "--probe", "stray:2", "--probe", "copy"});
   EXPECT_EQ(gated.exit_code, 1) << gated.out << gated.err;
   EXPECT_THAT(gated.out, HasSubstr("REGRESSION at a margin of 5"));
   EXPECT_THAT(gated.out, HasSubstr("PASS at a margin of 2"));
+  EXPECT_THAT(gated.out, HasSubstr("over the 3 comparisons, gating probes included, together"));
   const CommandResult sequential = assay_with({"--probe", "phase:5", "--until-decided"});
   EXPECT_EQ(sequential.exit_code, 1) << sequential.out << sequential.err;
   expect_refused(assay_with({"--probe", "repeatability:1"}), {"no regression"});
