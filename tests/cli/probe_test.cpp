@@ -121,10 +121,10 @@ TEST_F(ProbeCommand, AProbeGatesAnAssayOnlyWithAMargin) {
 }
 
 TEST_F(ProbeCommand, APlantedEndpointOverHttp) {
-  // 200 of 600 items flip at a rate of a half.
-  write_task(600);
-  PlantedAnswers first({.items = 600, .unstable = 200, .seed = 1});
-  PlantedAnswers second({.items = 600, .unstable = 200, .seed = 2});
+  // 100 of 300 items flip at a rate of a half.
+  write_task(300);
+  PlantedAnswers first({.items = 300, .unstable = 100, .seed = 1});
+  PlantedAnswers second({.items = 300, .unstable = 100, .seed = 2});
   const auto serve = [](PlantedAnswers& answers) {
     return [&answers](const FakeRequest& request) {
       return FakeReply{.body = completions_reply(answers.answer(request.json.at("prompt")))};
@@ -138,15 +138,15 @@ TEST_F(ProbeCommand, APlantedEndpointOverHttp) {
   const CommandResult compared =
       cupel_program({"assay", "compare", cells + "a.jsonl", cells + "b.jsonl", "--margin", "4"});
   EXPECT_EQ(compared.exit_code, 0) << compared.out << compared.err;
-  // "u, low..high" of both: the planted 200 is within.
+  // "u, low..high" of both: the planted 100 is within.
   const std::string& out = compared.out;
   std::size_t at = 0;
   for (int cell = 0; cell < 2; ++cell) {
     at = out.find("..", out.find(", ", out.find(", >=", at) + 4));
     ASSERT_NE(at, std::string::npos) << out;
     const std::size_t begin = out.rfind(' ', at) + 1;
-    EXPECT_LT(std::stod(out.substr(begin)), 200) << out;
-    EXPECT_GT(std::stod(out.substr(at + 2)), 200) << out;
+    EXPECT_LT(std::stod(out.substr(begin)), 100) << out;
+    EXPECT_GT(std::stod(out.substr(at + 2)), 100) << out;
   }
 }
 

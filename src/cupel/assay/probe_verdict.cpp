@@ -41,8 +41,8 @@ void check_same_prompts(const ProbeResult& a, const ProbeResult& b, const std::s
 
 // Prompts at which the upper bound would be below the margin, were the loss as estimated and the
 // prompts that differ in proportion.
-std::string prompts_that_decide(const ProbeComparison& c) {
-  const double allowed = (*c.margin - std::max(c.loss, 0.0)) / kDecisionZ;
+std::string prompts_that_decide(const ProbeComparison& c, double margin) {
+  const double allowed = (margin - std::max(c.loss, 0.0)) / kDecisionZ;
   if (allowed <= 0) return "more prompts would not: the loss is not below the margin";
   const double n = c.items;
   const double k = scale(c.kind);
@@ -155,7 +155,7 @@ void decide_probes(std::span<ProbeComparison> comparisons, std::span<const doubl
       c.verdict = Verdict::kRegression;
     } else {
       c.verdict = Verdict::kInconclusive;
-      c.remedy = prompts_that_decide(c);
+      c.remedy = prompts_that_decide(c, *c.margin);
     }
   }
 }

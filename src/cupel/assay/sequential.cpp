@@ -153,6 +153,7 @@ void decide_by_bounds(std::span<LookDecision> all, const LookRule& rule) {
     const std::size_t i = static_cast<std::size_t>(&l - all.data());
     const double level = std::max(l.look.alpha, 1e-12);
     std::vector<double> further;
+    further.reserve(rule.family.size());
     for (const double p : rule.family) further.push_back(p * level / rule.plan.alpha);
     l.decision =
         decide_family(comparisons, {rule.margin, quantile_of(level), level}, further).at(i);

@@ -114,6 +114,7 @@ AssayJudgement AssayJudge::run(CellRunner& runner, std::vector<double> family) {
   } else {
     for (std::size_t i = 0; i < cells_.size(); ++i) runner.run(i, flags_.task.repeats);
     std::vector<ArmAtLook> arms;
+    arms.reserve(candidates_.size());
     for (const std::size_t cell : candidates_) {
       arms.push_back(arm(runner, cell, flags_.task.repeats));
     }

@@ -10,7 +10,8 @@ namespace cupel {
 namespace {
 
 std::string verdict_text(const ProbeComparison& c) {
-  if (c.verdict) return fmt::format("{} at a margin of {:g}", verdict_name(*c.verdict), *c.margin);
+  if (c.verdict && c.margin)
+    return fmt::format("{} at a margin of {:g}", verdict_name(*c.verdict), *c.margin);
   return c.kind == ProbeKind::kRepeatability ? "shown, never judged"
                                              : "no margin declared, not judged";
 }
