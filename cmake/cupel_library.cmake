@@ -57,11 +57,18 @@ function(cupel_test name)
   endif()
 endfunction()
 
-# cupel_long_test(NAME SOURCES file... LINK target...): the gtest program NAME, one test labelled long.
+# cupel_long_test(NAME [GTEST] SOURCES file... LINK target...): the program NAME, one test labelled
+# long; with GTEST of gtest's main.
 function(cupel_long_test name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  if(CUPEL_FAST_TESTS_ONLY)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "GTEST" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
-  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${ARG_LINK})
+  if(ARG_GTEST)
+    target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main)
+  endif()
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_compile_definitions(${name} PRIVATE CUPEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${name} COMMAND ${name})

@@ -72,9 +72,14 @@ TEST_F(AssayCommand, TwoModelsOnTwoBackends) {
   // The question across: does the other backend lose more between the models?
   EXPECT_THAT(result.out, HasSubstr("tiny-v4-0731 against tiny-v4-preview: packed less unified"));
 
-  // The same records under a margin that any result of twelve such items is within.
+  // The same records under a margin that any result of twelve such items is within: it was not
+  // declared before they were looked at.
   words = models;
   words.insert(words.end(), {"--margin", "100", "--resume"});
+  test::expect_refused(assay(words), {".looks.json", "the margin 1", "found 100"});
+  for (const auto& file : std::filesystem::directory_iterator(records_)) {
+    if (file.path().string().ends_with(".looks.json")) std::filesystem::remove(file.path());
+  }
   const CommandResult wide = assay(words);
   EXPECT_EQ(wide.exit_code, 0) << wide.out;
   EXPECT_THAT(wide.err, HasSubstr("12 of 12 answers are there already"));
@@ -151,7 +156,22 @@ TEST_F(AssayCommand, ModelsOfOneNameAreToldApartByTheirPaths) {
              "--margin", "1", "--limit", "1", "--max-new-tokens", "2"});
   EXPECT_EQ(result.exit_code, 2) << result.err;
   EXPECT_THAT(result.out, HasSubstr(a + "/packed"));
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(records_), {}), 2);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(records_), {}), 3);  // and the looks
+}
+
+// One pass says all of an engine that gives the same answers every time, whatever looks are
+// planned.
+TEST_F(AssayCommand, UntilDecidedAsksADeterministicEngineOnce) {
+  const CommandResult result =
+      assay({"--model", bundled("tiny-v4-preview"), "--reference", "tiny-v4-preview/triton",
+             "--limit", "6", "--margin", "1", "--until-decided", "--probe", "repeatability",
+             "--probe-prompts", "2"});
+  EXPECT_EQ(result.exit_code, 2) << result.out << result.err;
+  EXPECT_EQ(lines("wordmath.tiny-v4-preview.packed.jsonl"), 6);
+  EXPECT_EQ(lines("wordmath.tiny-v4-preview.unified.jsonl"), 6);
+  EXPECT_THAT(result.out, HasSubstr("Repeats cannot decide: every pass is the same."));
+  EXPECT_THAT(result.out, HasSubstr("Deterministic: one pass says all"));
+  EXPECT_THAT(result.out, HasSubstr("tiny-v4-preview/unified, repeatability: 0.00 % prompts"));
 }
 
 }  // namespace

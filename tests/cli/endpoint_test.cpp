@@ -2,10 +2,9 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
-#include "cli/cupel_program.h"
+#include "cli/endpoint_command.h"
 #include "support/fake_server.h"
 #include "support/temporary_folder.h"
 #include <nlohmann/json.hpp>
@@ -19,72 +18,8 @@ namespace cupel {
 namespace {
 
 using nlohmann::json;
-using test::CommandResult;
-using test::cupel_program;
-using test::FakeReply;
-using test::FakeRequest;
-using test::FakeServer;
+using namespace test;  // NOLINT(google-build-using-namespace): the fixture and its servers
 using testing::HasSubstr;
-
-using Words = std::vector<std::string>;
-
-// "2 + 3" of the last question of a prompt, added up.
-int right_answer(const std::string& prompt) {
-  const std::string question = prompt.substr(prompt.rfind("Question: ") + 10);
-  int a = 0, b = 0;
-  char plus = 0;
-  std::istringstream(question) >> a >> plus >> b;
-  return a + b;
-}
-
-std::string task_lines(int items) {
-  std::string text;
-  for (int i = 0; i < items; ++i) {
-    text +=
-        json{{"question", std::to_string(i) + " + 1"}, {"answer", "#### " + std::to_string(i + 1)}}
-            .dump() +
-        "\n";
-  }
-  return text;
-}
-
-FakeReply answer_right(const FakeRequest& request) {
-  const int answer = right_answer(request.json.at("prompt"));
-  return {.body = test::completions_reply(" so\n#### " + std::to_string(answer))};
-}
-
-FakeReply answer_wrong(const FakeRequest&) {
-  return {.body = test::completions_reply(" #### 999999")};
-}
-
-// A record as JSON without what no two runs share.
-std::string lasting(const Record& record) {
-  json object = json::parse(to_json_line(record));
-  for (const char* key : {"queue_seconds", "first_token_seconds", "total_seconds", "launch"}) {
-    object.erase(key);
-  }
-  return object.dump();
-}
-
-class EndpointCommand : public testing::Test {
- protected:
-  void write_task(int items) { test::write_file(task_, task_lines(items)); }
-
-  CommandResult eval(const Words& more, const test::CommandOptions& options = {}) {
-    Words words = {"eval", task_, "--shots", "1", "--records", records_};
-    words.insert(words.end(), more.begin(), more.end());
-    return cupel_program(words, options);
-  }
-  CommandResult assay(const Words& more) {
-    Words words = {"assay", task_, "--shots", "1", "--records", folder_.path() / "cells"};
-    words.insert(words.end(), more.begin(), more.end());
-    return cupel_program(words);
-  }
-
-  test::TemporaryFolder folder_;
-  std::string task_ = folder_.path() / "sums.jsonl";
-  std::string records_ = folder_.path() / "r.jsonl";
-};
 
 TEST_F(EndpointCommand, RecordsSayWhatWasAsked) {
   write_task(5);
@@ -264,6 +199,58 @@ TEST_F(EndpointCommand, MistakesLeaveTheRecordsAlone) {
   refused({"--threads", "2"}, {"--endpoint", "--threads"});
 }
 
+TEST_F(EndpointCommand, AnEmptyCompletionIsAWrongAnswer) {
+  write_task(3);
+  FakeServer server(
+      [](const FakeRequest&) { return FakeReply{.body = completions_reply("", "length")}; });
+  const CommandResult result = eval({"--endpoint", server.url()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const Record& r : read_records(records_)) {
+    EXPECT_TRUE(r.invalid && !r.correct && r.output.empty());
+    EXPECT_EQ(r.retries, 0);  // asked once: a wrong answer is no failure
+  }
+}
+
+TEST_F(EndpointCommand, AStreamCutInTheMiddleIsInfrastructure) {
+  write_task(4);
+  FakeServer server([](const FakeRequest& request) {
+    const std::string prompt = request.json.at("prompt");
+    const bool cut = prompt.find("Question: 2") != std::string::npos;
+    const auto part = [](const std::string& text, const json& reason) {
+      return json{{"choices", json::array({{{"text", text}, {"finish_reason", reason}}})}};
+    };
+    std::vector<json> parts = {part(" #### ", nullptr)};
+    if (!cut) {
+      parts.push_back(part(std::to_string(right_answer(prompt)), "stop"));
+      parts.push_back({{"choices", json::array()},
+                       {"usage", {{"prompt_tokens", 5}, {"completion_tokens", 2}}}});
+    }
+    return FakeReply{.pieces = events(parts, !cut), .cut = cut};
+  });
+  const CommandResult result = eval({"--endpoint", server.url(), "--stream", "--retries", "1"});
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("item 2: "));
+  const auto records = read_records(records_);
+  EXPECT_EQ(records.size(), 3U);
+  for (const Record& r : records) EXPECT_TRUE(r.correct && r.item != 2);
+}
+
+TEST_F(EndpointCommand, FetchesGsm8k) {
+  const std::string bundled = read_file(CUPEL_SOURCE_DIR "/data/gsm8k/test.jsonl");
+  FakeServer server(answer_right, [&](const FakeRequest&) { return FakeReply{.body = bundled}; });
+  const std::string file = folder_.path() / "gsm8k.jsonl";
+  const Words words = {"fetch", "gsm8k", file, "--url", server.url() + "/test.jsonl"};
+  const CommandResult result = cupel_program(words);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(read_file(file), bundled);
+  Words other = words;
+  other.insert(other.end(), {"--sha256", std::string(64, '0')});
+  expect_refused(cupel_program(other), {"SHA-256 is 0000"});
+  other.back() = "00";
+  expect_refused(cupel_program(other), {"--sha256", "00"});
+  expect_refused(cupel_program({"fetch", "mmlu", file}), {"gsm8k", "mmlu"});
+}
+
 TEST_F(EndpointCommand, AnUnreachableServerIsInfrastructure) {
   write_task(1);
   std::string url;
@@ -308,6 +295,8 @@ TEST_F(EndpointCommand, AssaysWithoutSenseAreRefusedBeforeAnythingIsAsked) {
   refused({"--endpoint", a, "--model", test::bundled("tiny-v4-0731"), "--api", "chat"}, {"--api"});
   refused({"--endpoint", "b=" + server.url(), "--endpoint", "c=" + server.url()},
           {"--reference", "one of b, c"});
+  expect_refused(assay({"--endpoint", a, "--endpoint", "b=" + server.url(), "--reference", "a"}),
+                 {"--margin is required"});
   EXPECT_TRUE(server.requests().empty());
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "cells"));
 }

@@ -15,9 +15,15 @@ const std::vector<std::string> kEngineFlags = {
     "--model",           "--attention-backend", "--numerics",
     "--kv-cache-dtype",  "--prefill-chunk",     "--threads",
     "--max-cache-bytes", "--no-prefix-cache",   "--isa"};
-const std::vector<std::string> kTaskFlags = {
-    "--data",   "--shots",       "--limit",   "--max-new-tokens", "--temperature", "--stop",
-    "--no-bos", "--concurrency", "--repeats", "--seed",           "--resume",      "--records"};
+const std::vector<std::string> kPromptFlags = {
+    "--file",          "--shots-file", "--question-field", "--answer-field", "--template",
+    "--shot-template", "--data",       "--shots",          "--limit",        "--max-new-tokens",
+    "--stop",          "--no-bos",     "--concurrency"};
+const std::vector<std::string> kRunFlags = {"--temperature", "--repeats", "--seed", "--resume",
+                                            "--records"};
+const std::vector<std::string> kProbeFlags = {
+    "--probe-prompts", "--nll-texts",  "--phase-template", "--filler", "--longest",
+    "--copy-template", "--copy-sizes", "--copy-prompts",   "--scripts"};
 const std::vector<std::string> kEndpointFlags = {"--endpoint",    "--api",      "--served-model",
                                                  "--api-key-env", "--timeout",  "--retries",
                                                  "--stream",      "--logprobs", "--launch-id"};
@@ -31,9 +37,12 @@ std::vector<std::string> operator+(std::vector<std::string> a, const std::vector
 }
 
 const std::map<std::string, std::vector<std::string>> kFlags = {
-    {"assay", kEngineFlags + kTaskFlags + kEndpointFlags +
-                  std::vector<std::string>{"--reference", "--margin"} + kReportFlags},
-    {"eval", kEngineFlags + kTaskFlags + kEndpointFlags},
+    {"assay", kEngineFlags + kPromptFlags + kRunFlags + kProbeFlags + kEndpointFlags +
+                  std::vector<std::string>{"--reference", "--margin", "--until-decided", "--looks",
+                                           "--bound", "--probe"} +
+                  kReportFlags},
+    {"eval", kEngineFlags + kPromptFlags + kRunFlags + kEndpointFlags},
+    {"fetch", {"--url", "--sha256"}},
     {"generate",
      kEngineFlags + std::vector<std::string>{"--prompt", "--no-bos", "--max-new-tokens",
                                              "--temperature", "--seed", "--top-k", "--top-p",
@@ -44,6 +53,8 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
     {"logits", kEngineFlags + std::vector<std::string>{"--ids", "--out"}},
     {"preflight",
      {"--headers-only", "--json", "--top", "--gpu-memory", "--threads", "--throughput"}},
+    {"probe", kEngineFlags + kPromptFlags + kProbeFlags + kEndpointFlags +
+                  std::vector<std::string>{"--records"}},
     {"repack", {"--experts", "--verify", "--json", "--top", "--threads", "--throughput"}},
 };
 

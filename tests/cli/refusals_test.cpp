@@ -126,6 +126,12 @@ TEST(Refusals, AssayRunsNothing) {
   for (const std::string margin : {"0", "-1", "nan", "101"}) {
     expect_refused(assay(one + Words{"--margin", margin}), {"margin"});
   }
+  // SGLang's names of the backends will do: the margin is what is refused.
+  for (const std::string backend : {"triton", "unified_kv_triton"}) {
+    expect_refused(
+        assay({"--model", preview, "--margin", "0", "--reference", "tiny-v4-preview/" + backend}),
+        {"margin"});
+  }
   const Words margin = {"--margin", "1"};
   expect_refused(
       assay(margin + Words{"--model", preview, "--reference", "tiny-v4-preview/fast"}),

@@ -438,6 +438,30 @@ TEST(HttpTarget, TheKeyIsSentAndShownNowhere) {
   }
 }
 
+TEST(HttpTarget, LikelihoodsWhereTheServerReturnsThem) {
+  FakeServer server([](const FakeRequest& request) {
+    json reply = json::parse(test::completions_reply("x"));
+    if (request.json.contains("echo") && request.json["prompt"] != "mute") {
+      reply["usage"]["prompt_tokens"] = 2;
+      reply["choices"][0]["logprobs"]["token_logprobs"] = json::array(
+          {nullptr, -0.5 * static_cast<double>(request.json["prompt"].get<std::string>().size()),
+           -3});
+    }
+    return request.number == 1 ? FakeReply{.status = 503} : FakeReply{.body = reply.dump()};
+  });
+  HttpTarget target(options(server));
+  const std::vector<std::string> texts = {"ab", "abcd"};
+  const auto found = target.likelihoods(texts);
+  EXPECT_EQ(found[0].log_probability, -1);
+  EXPECT_EQ(found[1].log_probability, -2);
+  EXPECT_EQ(server.posts().size(), 3U);  // one was tried again
+  const std::vector<std::string> mute = {"mute"};
+  test::expect_input_error([&] { target.likelihoods(mute); },
+                           {"/v1/completions", "log probabilities of the prompt", "without them"});
+  HttpTarget chat(options(server, Api::kChat));
+  test::expect_input_error([&] { chat.likelihoods(texts); }, {"--api chat"});
+}
+
 TEST(HttpTarget, SenselessOptionsAreRefused) {
   FakeServer server(echo);
   const auto refused = [&](const std::function<void(HttpTargetOptions&)>& change,

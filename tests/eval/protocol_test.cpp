@@ -154,6 +154,43 @@ TEST(Protocol, MarginsAreTheSmallestDifferenceOfTheTwoBest) {
   EXPECT_THAT(generate.output_ids, ElementsAre(7, 8));
 }
 
+TEST(Protocol, LikelihoodsOfAPrompt) {
+  const AskOptions options{.served_model = "m"};
+  EXPECT_EQ(json::parse(protocol(Api::kCompletions).likelihood_body("a b", options)),
+            json::parse(R"({"model":"m","prompt":"a b","max_tokens":1,"temperature":0,)"
+                        R"("logprobs":1,"echo":true,"stream":false})"));
+  EXPECT_EQ(json::parse(protocol(Api::kGenerate).likelihood_body("a b", options)),
+            json::parse(R"({"text":"a b","sampling_params":{"temperature":0,"max_new_tokens":1},)"
+                        R"("return_logprob":true,"logprob_start_len":0,"stream":false})"));
+  EXPECT_EQ(protocol(Api::kChat).likelihood_body("a b", options), "");
+
+  // Three tokens of the prompt, the first without a value, and a generated one.
+  const auto completions = [](const std::string& values) {
+    json reply = json::parse(test::completions_reply("x"));
+    reply["usage"]["prompt_tokens"] = 3;
+    reply["choices"][0]["logprobs"]["token_logprobs"] = json::parse(values);
+    return protocol(Api::kCompletions).read_likelihood(reply.dump(), kSource);
+  };
+  const auto found = completions("[null, -1.5, -0.25, -7]");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->log_probability, -1.75);
+  EXPECT_EQ(found->tokens, 2);
+  EXPECT_FALSE(completions("[-7]"));  // a server that does not know echo
+  EXPECT_FALSE(completions("[null, null, -0.25, -7]"));
+  EXPECT_FALSE(protocol(Api::kCompletions).read_likelihood(test::completions_reply("x"), kSource));
+
+  json reply = json::parse(test::generate_reply("x"));
+  EXPECT_FALSE(protocol(Api::kGenerate).read_likelihood(reply.dump(), kSource));
+  reply["meta_info"]["prompt_tokens"] = 2;
+  reply["meta_info"]["input_token_logprobs"] = json::parse("[[null, 5, null], [-2.5, 6, \"t\"]]");
+  const auto generated = protocol(Api::kGenerate).read_likelihood(reply.dump(), kSource);
+  ASSERT_TRUE(generated);
+  EXPECT_EQ(generated->log_probability, -2.5);
+  EXPECT_EQ(generated->tokens, 1);
+  test::expect_input_error([] { protocol(Api::kCompletions).read_likelihood("<html>", kSource); },
+                           {"JSON", "<html>"});
+}
+
 TEST(Protocol, StreamedParts) {
   const std::string usage = R"({"choices":[],"usage":{"prompt_tokens":11,"completion_tokens":2}})";
   const Answer completions = read(Api::kCompletions,

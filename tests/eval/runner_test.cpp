@@ -104,7 +104,7 @@ TEST(Runner, ScoresBothRulesAndWritesRecordsInOrder) {
   EXPECT_EQ(result.records[2].retries, 3);
   EXPECT_GT(result.output_tokens_per_second, 0);
   EXPECT_EQ(target.last_concurrency, 7);
-  EXPECT_EQ(target.seeds, (std::set<std::uint64_t>{40, 41}));
+  EXPECT_EQ(target.seeds.size(), 10U);
   EXPECT_EQ(seen, (std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}));
 
   EXPECT_EQ(read_records(path), result.records);
@@ -163,6 +163,49 @@ TEST(Runner, ResumingUnderAnotherLaunchKeepsTheFirst) {
   const RunResult result = run_task(small_task(2), target, o);
   EXPECT_EQ(result.records[0].launch, "a");
   EXPECT_EQ(result.records[1].launch, "b");
+}
+
+// The same questions, one of which failed at first: what is asked later samples as it would have.
+TEST(Runner, EveryRequestHasItsOwnSeedAndKeepsItWhenResumed) {
+  const test::TemporaryFolder folder;
+  Task task = small_task(6);
+  task.temperature = 1;
+  RunOptions o = options(folder.path() / "r.jsonl");
+  o.repeats = 3;
+  o.resume = true;
+  FakeTarget target;
+  target.failing = {"1"};
+  EXPECT_THROW(run_task(task, target, o), InfrastructureError);
+  target.failing.clear();
+  run_task(task, target, o);
+  EXPECT_EQ(target.seeds.size(), 18U);
+  for (const int repeat : {0, 1, 2}) {
+    for (const int item : {0, 5}) {
+      EXPECT_TRUE(target.seeds.contains(request_seed(0, repeat, item)));
+    }
+  }
+  EXPECT_NE(request_seed(1, 0, 0), request_seed(0, 1, 0));
+  EXPECT_NE(request_seed(0, 1, 0), request_seed(0, 0, 1));
+  EXPECT_LT(request_seed(5, 6, 7), 1ULL << 53U);
+  // Records that are resumed elsewhere rest on this value.
+  EXPECT_EQ(request_seed(0, 0, 0), 4840030105844212U);
+}
+
+TEST(Runner, FurtherRepeatsStayInTheFileAndOutOfTheResult) {
+  const test::TemporaryFolder folder;
+  RunOptions o = options(folder.path() / "r.jsonl");
+  FakeTarget target;
+  o.repeats = 3;
+  run_task(small_task(4), target, o);
+  const std::string before = read_file(o.records);
+  target.asked.clear();
+  o.resume = o.keep_further = true;
+  o.repeats = 2;
+  const RunResult two = run_task(small_task(4), target, o);
+  EXPECT_EQ(two.records.size(), 8U);
+  EXPECT_EQ(two.resumed, 8);
+  EXPECT_TRUE(target.asked.empty());
+  EXPECT_EQ(read_file(o.records), before);
 }
 
 TEST(Runner, ATargetThatStopsReportingIsInfrastructure) {

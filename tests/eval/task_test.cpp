@@ -67,6 +67,49 @@ TEST(Task, RendersShotsThenTheQuestion) {
   EXPECT_EQ(task.prompt(item), text);
 }
 
+TEST(Fill, ReplacesOnceFromLeftToRight) {
+  EXPECT_EQ(fill("{a}-{b}-{a}", {{"a", "{b}"}, {"b", "2"}}), "{b}-2-{b}");
+  EXPECT_EQ(fill("{c} {a {a}} {", {{"a", "1"}}), "{c} {a 1} {");
+  EXPECT_EQ(fill("", {{"a", "1"}}), "");
+}
+
+TEST(Task, OtherFilesFieldsAndForms) {
+  const test::TemporaryFolder folder;
+  const auto items = folder.path() / "items.jsonl";
+  const auto shots = folder.path() / "shots.jsonl";
+  std::ofstream(items) << R"({"problem": "one {shots}", "value": 7})" << '\n'
+                       << R"({"problem": "two", "value": "about -8"})";
+  std::ofstream(shots) << R"({"problem": "s", "value": 3})" << '\n';
+  TaskOptions o = options();
+  o.file = items;
+  o.shots_file = shots;
+  o.question_field = "problem";
+  o.answer_field = "value";
+  o.shots = 1;
+  o.bos = false;
+  o.form = {.prompt = "Solve.\n{shots}Q: {question}\nA:", .shot = "Q: {question}\nA: {answer}\n"};
+  const Task task = load_task("gsm8k", o);
+  EXPECT_EQ(task.name, "gsm8k");
+  ASSERT_EQ(task.items.size(), 2U);
+  EXPECT_EQ(task.items[0].gold, 7);
+  EXPECT_EQ(task.items[1].gold, 8);  // the lenient rule knows no sign
+  EXPECT_EQ(task.prompt(task.items[0]), "Solve.\nQ: s\nA: 3\nQ: one {shots}\nA:");
+
+  const auto refused = [&](const PromptForm& form, int count) {
+    o.form = form;
+    o.shots = count;
+    return message_of("gsm8k", o);
+  };
+  EXPECT_THAT(refused({.prompt = "{shots}"}, 0),
+              HasSubstr("--template: expected a text with {question}"));
+  EXPECT_THAT(refused({.prompt = "{question}"}, 1), HasSubstr("--shots 0"));
+  EXPECT_EQ(refused({.prompt = "{question}"}, 0), "no error");
+  EXPECT_THAT(refused({.shot = "{question}"}, 1), HasSubstr("--shot-template"));
+  o.form = {};
+  o.answer_field = "gold";
+  EXPECT_THAT(message_of("gsm8k", o), HasSubstr("items.jsonl:1: expected a member \"gold\""));
+}
+
 TEST(Task, ShotsAndLimitAreTakenFromTheFront) {
   TaskOptions o = options();
   o.shots = 0;

@@ -99,9 +99,10 @@ std::string comparison_table(const AssayReport& report) {
     for (const std::string& note : row.notes) out += wrap(note, "    ");
     for (const std::string& note : notes(c, d)) out += wrap(note, "    ");
   }
-  if (report.comparisons.size() > 1) {
-    out += wrap(fmt::format("REGRESSION is held to 5 % over the {} comparisons together (Holm).",
-                            report.comparisons.size()),
+  const std::size_t family = report.comparisons.size() + report.gating_probes;
+  if (family > 1) {
+    out += wrap(fmt::format("REGRESSION is held to 5 % over the {} comparisons{} together (Holm).",
+                            family, report.gating_probes > 0 ? ", gating probes included," : ""),
                 "");
   }
   return out;

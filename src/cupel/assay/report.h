@@ -62,6 +62,7 @@ struct AssayReport {
   // Repeats at the looks fixed beforehand; empty for a single one. Then Decision::interval90 is at
   // the level of the look.
   std::vector<int> looks = {};
+  std::size_t gating_probes = 0;  // further members of the Holm family
   std::vector<ComparisonRow> comparisons;
   std::vector<Interaction> interactions;
   std::vector<std::pair<std::string, std::string>> records;  // cell, path

@@ -85,11 +85,13 @@ bool last_look_can_decide(const Comparison& c, const LookRule& rule, double z) {
   return pass || regression;
 }
 
-void decide_by_evidence(std::span<LookDecision> all, double margin, double alpha) {
+void decide_by_evidence(std::span<LookDecision> all, const LookRule& rule) {
+  const double alpha = rule.plan.alpha;
   std::vector<double> p;
   for (const LookDecision& l : all) {
     p.push_back(l.evidence ? std::min(1.0, 1 / l.evidence->against_no_loss) : 1);
   }
+  p.insert(p.end(), rule.family.begin(), rule.family.end());
   const std::vector<double> holm = holm_adjusted(p);
   const std::vector<double> q = benjamini_hochberg(p);
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -106,7 +108,7 @@ void decide_by_evidence(std::span<LookDecision> all, double margin, double alpha
                 : holm[i] <= alpha ? Verdict::kRegression
                                    : Verdict::kInconclusive;
     d.loss_beyond_margin =
-        d.verdict == Verdict::kRegression && all[i].comparison.lower_bound() > margin;
+        d.verdict == Verdict::kRegression && all[i].comparison.lower_bound() > rule.margin;
   }
 }
 
@@ -142,7 +144,7 @@ void end_or_go_on(LookDecision& l, const LookRule& rule) {
 }
 
 // The rule of each comparison at its own level, Holm over all of them.
-void decide_by_bounds(std::span<LookDecision> all, double margin) {
+void decide_by_bounds(std::span<LookDecision> all, const LookRule& rule) {
   // Levels differ between candidates only where their ledgers do; each gets the family's
   // correction relative to its own.
   std::vector<Comparison> comparisons;
@@ -150,7 +152,11 @@ void decide_by_bounds(std::span<LookDecision> all, double margin) {
   for (LookDecision& l : all) {
     const std::size_t i = static_cast<std::size_t>(&l - all.data());
     const double level = std::max(l.look.alpha, 1e-12);
-    l.decision = decide_family(comparisons, {margin, quantile_of(level), level}).at(i);
+    std::vector<double> further;
+    further.reserve(rule.family.size());
+    for (const double p : rule.family) further.push_back(p * level / rule.plan.alpha);
+    l.decision =
+        decide_family(comparisons, {rule.margin, quantile_of(level), level}, further).at(i);
     if (l.look.alpha <= 0) {
       Decision& d = l.decision;
       d.verdict = Verdict::kInconclusive;
@@ -242,8 +248,9 @@ std::vector<LookDecision> decide_at_look(const ArmAtLook& reference,
     LookDecision l;
     const Counted counted(reference, candidates[i], false);
     const bool both_once = only_once(reference) && only_once(candidates[i]);
-    l.comparison =
-        compare(counted.reference(), counted.candidate(), rule.deterministic || both_once);
+    const bool declared =
+        rule.deterministic || (reference.deterministic && candidates[i].deterministic);
+    l.comparison = compare(counted.reference(), counted.candidate(), declared || both_once);
     const Comparison& c = l.comparison;
     // Declared so beforehand there will only ever be one look; found so, the plan stays.
     const LookPlan one{{1}, rule.plan.alpha};
@@ -254,7 +261,7 @@ std::vector<LookDecision> decide_at_look(const ArmAtLook& reference,
     l.look.alpha = rule.bound == SequentialBound::kAnytime
                        ? rule.plan.alpha
                        : look_level(earlier, l.look.repeats_reference, l.look.repeats_candidate,
-                                    rule.deterministic && c.deterministic ? one : rule.plan);
+                                    declared && c.deterministic ? one : rule.plan);
     if (rule.bound == SequentialBound::kAnytime) {
       const Counted passes(reference, candidates[i], c.deterministic);
       l.evidence = anytime_evidence(passes.reference(), passes.candidate(), rule.margin);
@@ -264,9 +271,9 @@ std::vector<LookDecision> decide_at_look(const ArmAtLook& reference,
     l.repeated95 = {c.loss - half, c.loss + half};
     all.push_back(std::move(l));
   }
-  decide_by_bounds(all, rule.margin);
+  decide_by_bounds(all, rule);
   if (rule.bound == SequentialBound::kAnytime) {
-    decide_by_evidence(all, rule.margin, rule.plan.alpha);
+    decide_by_evidence(all, rule);
   }
   for (LookDecision& l : all) end_or_go_on(l, rule);
   return all;
@@ -274,12 +281,13 @@ std::vector<LookDecision> decide_at_look(const ArmAtLook& reference,
 
 UntilDecided run_until_decided(const LookRule& rule, std::size_t candidates,
                                const ExtendArm& extend,
-                               const std::function<void(const UntilDecided&)>& after_look) {
+                               const std::function<void(const UntilDecided&)>& after_look,
+                               std::vector<std::vector<TakenLook>> taken) {
   check(rule.plan);
+  if (taken.empty()) taken.resize(candidates);
   UntilDecided result;
   result.decisions.resize(candidates);
   result.looks.assign(candidates, 0);
-  std::vector<std::vector<TakenLook>> taken(candidates);
   for (const int repeats : rule.plan.repeats) {
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < candidates; ++i) {
@@ -299,9 +307,9 @@ UntilDecided run_until_decided(const LookRule& rule, std::size_t candidates,
     for (std::size_t k = 0; k < open.size(); ++k) family[open[k]] = now[k];
     // Once more with the candidates that have ended before, which stay in the family as they were.
     if (rule.bound == SequentialBound::kAnytime) {
-      decide_by_evidence(family, rule.margin, rule.plan.alpha);
+      decide_by_evidence(family, rule);
     } else {
-      decide_by_bounds(family, rule.margin);
+      decide_by_bounds(family, rule);
     }
     for (const std::size_t i : open) {
       end_or_go_on(family[i], rule);

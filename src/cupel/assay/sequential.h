@@ -71,13 +71,16 @@ AnytimeEvidence anytime_evidence(const CellOutcomes& reference, const CellOutcom
 struct ArmAtLook {
   CellOutcomes outcomes;
   bool identical_passes = false;
+  bool deterministic = false;  // declared so
 };
 
 struct LookRule {
   double margin = 0;  // points
   LookPlan plan = {};
   SequentialBound bound = SequentialBound::kGroupSequential;
-  bool deterministic = false;  // both arms are declared so
+  bool deterministic = false;  // all arms are declared so
+  // p-values of further members of the Holm family, at plan.alpha: probes that gate.
+  std::vector<double> family = {};
 };
 
 struct LookDecision {
@@ -111,9 +114,11 @@ struct UntilDecided {
 };
 
 // Takes the looks of the plan, extending the reference and every candidate not yet final, until
-// all are. A candidate that is final keeps its last comparison in the Holm family.
+// all are. A candidate that is final keeps its last comparison in the Holm family. `taken` as for
+// decide_at_look(): a study that goes on takes its looks again, at what they were charged.
 UntilDecided run_until_decided(const LookRule& rule, std::size_t candidates,
                                const ExtendArm& extend,
-                               const std::function<void(const UntilDecided&)>& after_look = {});
+                               const std::function<void(const UntilDecided&)>& after_look = {},
+                               std::vector<std::vector<TakenLook>> taken = {});
 
 }  // namespace cupel

@@ -135,15 +135,16 @@ Decision decide(const Comparison& comparison, const VerdictRule& rule) {
 }
 
 std::vector<Decision> decide_family(std::span<const Comparison> comparisons,
-                                    const VerdictRule& rule) {
+                                    const VerdictRule& rule, std::span<const double> further) {
   check(rule);
   std::vector<double> p_values;
   for (const Comparison& c : comparisons) p_values.push_back(normal_cdf(-c.loss / c.se_new));
+  p_values.insert(p_values.end(), further.begin(), further.end());
   const std::vector<double> holm = holm_adjusted(p_values);
   const std::vector<double> q = benjamini_hochberg(p_values);
   std::vector<Decision> decisions;
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    decisions.push_back(decide_in_family(comparisons[i], rule, comparisons.size(), holm[i], q[i]));
+    decisions.push_back(decide_in_family(comparisons[i], rule, p_values.size(), holm[i], q[i]));
   }
   return decisions;
 }

@@ -50,9 +50,10 @@ struct Decision {
 Decision decide(const Comparison& comparison, const VerdictRule& rule);
 
 // A family of comparisons, in the order given: REGRESSION also needs Holm's adjusted p-value to be
-// at most alpha; PASS needs no adjustment.
+// at most alpha; PASS needs no adjustment. `further` are p-values of other
+// members of the family.
 std::vector<Decision> decide_family(std::span<const Comparison> comparisons,
-                                    const VerdictRule& rule);
+                                    const VerdictRule& rule, std::span<const double> further = {});
 
 // kRegression if any is, else kInconclusive if any is, else kPass; kInconclusive if there are none.
 ExitCode exit_code(std::span<const Decision> decisions);

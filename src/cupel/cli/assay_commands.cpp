@@ -78,6 +78,12 @@ std::vector<int> parse_numbers(const std::string& text, const std::string& flag,
   return numbers;
 }
 
+SequentialBound parse_bound(const std::string& text) {
+  if (text == "anytime") return SequentialBound::kAnytime;
+  if (text == "group" || text == "group-sequential") return SequentialBound::kGroupSequential;
+  throw InputError("--bound", "group (group-sequential) or anytime", text);
+}
+
 std::string format_share(double share) {
   if (share == 0) return "0 %";
   if (share < 1e-4) return fmt::format("{:.0e}", share);

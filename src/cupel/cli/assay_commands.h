@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cupel/assay/sequential.h"
 #include "cupel/cli/command.h"
 
 namespace cupel {
@@ -29,6 +30,9 @@ void add_assay_compare_command(CLI::App& assay, Run& run);
 // "60,160,320", or a range "60..320" that doubles from its low end and ends with its high end:
 // 60, 120, 240, 320. Throws InputError naming `flag` unless they are `low` or more, ascending.
 std::vector<int> parse_numbers(const std::string& text, const std::string& flag, int low);
+
+// "group" or "group-sequential", or "anytime". Throws InputError naming --bound.
+SequentialBound parse_bound(const std::string& text);
 
 // "0.03 %", "99.8 %", "7e-15": legible over many orders.
 std::string format_share(double share);

@@ -20,7 +20,7 @@ struct Flags {
   std::vector<std::string> results;
   double margin = 0;
   std::string looks;
-  std::string bound = "group-sequential";
+  std::string bound = "group";
   bool deterministic = false;
   ImportOptions import;
   bool no_ledger = false;
@@ -112,10 +112,7 @@ ExitCode run_compare(const Flags& flags) {
   if (!(flags.margin > 0 && flags.margin <= 100)) {
     throw InputError("--margin", "points above 0 and at most 100", fmt::format("{}", flags.margin));
   }
-  const bool anytime = flags.bound == "anytime";
-  if (!anytime && flags.bound != "group-sequential") {
-    throw InputError("--bound", "group-sequential or anytime", flags.bound);
-  }
+  const bool anytime = parse_bound(flags.bound) == SequentialBound::kAnytime;
   if (flags.results.size() < 2) {
     throw InputError("results", "a reference and at least one candidate",
                      fmt::format("{}", flags.results.size()));
@@ -125,7 +122,7 @@ ExitCode run_compare(const Flags& flags) {
   const Cell& reference = cells.front();
   LookRule rule{.margin = flags.margin,
                 .plan = plan_of(flags, reference, cells),
-                .bound = anytime ? SequentialBound::kAnytime : SequentialBound::kGroupSequential,
+                .bound = parse_bound(flags.bound),
                 .deterministic = flags.deterministic};
 
   // The family is judged by one plan; each candidate has its own looks behind it.
@@ -191,9 +188,10 @@ void add_assay_compare_command(CLI::App& assay, Run& run) {
                       "Repeats at each look that will be taken, as 1,2,4,8; fixed at the first "
                       "(default: one look, now)");
   command
-      ->add_option("--bound", flags->bound,
-                   "group-sequential (the looks share the 5 %), or anytime (any number of looks, "
-                   "for this item set alone)")
+      ->add_option(
+          "--bound", flags->bound,
+          "group (group-sequential: the looks share the 5 %), or anytime (any number of looks, "
+          "for this item set alone)")
       ->capture_default_str();
   command->add_flag("--deterministic", flags->deterministic,
                     "A repeat would give the same answers (default: not so)");

@@ -17,10 +17,12 @@ using Run = std::function<ExitCode()>;
 // Each adds its subcommand to `app`; parsing it sets `run`.
 void add_assay_command(CLI::App& app, Run& run);
 void add_eval_command(CLI::App& app, Run& run);
+void add_fetch_command(CLI::App& app, Run& run);
 void add_generate_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_logits_command(CLI::App& app, Run& run);
 void add_preflight_command(CLI::App& app, Run& run);
+void add_probe_command(CLI::App& app, Run& run);
 void add_repack_command(CLI::App& app, Run& run);
 
 }  // namespace cupel

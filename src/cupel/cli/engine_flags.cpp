@@ -66,6 +66,13 @@ EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendK
           .stop_requested = interrupt_requested};
 }
 
+void exclude_engine_flags(CLI::App& app, CLI::Option& endpoint) {
+  for (const char* flag : {"--model", "--attention-backend", "--numerics", "--kv-cache-dtype",
+                           "--prefill-chunk", "--threads", "--isa"}) {
+    endpoint.excludes(app.get_option(flag));
+  }
+}
+
 BackendKind parse_backend_flag(const std::string& name) {
   const BackendKind kind = parse_backend(name);
   if (name != backend_name(kind)) {

@@ -8,7 +8,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace cupel {
 
@@ -32,6 +33,9 @@ struct EngineFlags {
   EngineOptions options() const;
   EngineOptions options(const std::filesystem::path& model, BackendKind kind) const;
 };
+
+// The flags of an engine would say nothing about the server that `endpoint` names.
+void exclude_engine_flags(CLI::App& app, CLI::Option& endpoint);
 
 // parse_backend(), with a note on standard error where the backend is named as SGLang names it.
 BackendKind parse_backend_flag(const std::string& name);

@@ -105,11 +105,7 @@ void add_eval_command(CLI::App& app, Run& run) {
       "--endpoint", flags->endpoint,
       "Ask this server instead of an engine of our own, for example http://127.0.0.1:30000 "
       "(default: none)");
-  // They would say nothing about the server.
-  for (const char* flag : {"--model", "--attention-backend", "--numerics", "--kv-cache-dtype",
-                           "--prefill-chunk", "--threads", "--isa"}) {
-    endpoint->excludes(command->get_option(flag));
-  }
+  exclude_engine_flags(*command, *endpoint);
   flags->server.add(*command);
   command->callback([=, &run] { run = [=] { return run_eval(*flags); }; });
 }

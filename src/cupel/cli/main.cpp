@@ -33,10 +33,12 @@ int main(int argc, char** argv) {
     cupel::Run run;
     cupel::add_assay_command(app, run);
     cupel::add_eval_command(app, run);
+    cupel::add_fetch_command(app, run);
     cupel::add_generate_command(app, run);
     cupel::add_inspect_command(app, run);
     cupel::add_logits_command(app, run);
     cupel::add_preflight_command(app, run);
+    cupel::add_probe_command(app, run);
     cupel::add_repack_command(app, run);
     try {
       app.parse(argc, argv);

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "cupel/base/error.h"
+
 namespace cupel {
 namespace {
 
@@ -44,10 +46,31 @@ void EngineTarget::complete(std::span<const CompletionRequest> requests, int con
              .completion_tokens = static_cast<int>(g.output_ids.size()),
              .min_margin = g.min_margin,
              .min_margin_step = g.min_margin_step,
+             .margins = g.margins,
              .queue_seconds = g.queue_seconds,
              .first_token_seconds = g.first_token_seconds,
              .total_seconds = g.total_seconds});
   });
+}
+
+std::vector<TextLikelihood> EngineTarget::likelihoods(std::span<const std::string> texts) {
+  std::vector<GenerationRequest> requests;
+  for (const std::string& text : texts) {
+    GenerationRequest& request = requests.emplace_back();
+    request.prompt_ids = engine_.tokenizer().encode(text);
+    if (request.prompt_ids.size() < 2) {
+      throw InputError("text", "two tokens or more", "\"" + text + "\"");
+    }
+    request.max_new_tokens = 1;
+    request.prompt_logprobs = true;
+  }
+  std::vector<TextLikelihood> all(texts.size());
+  engine_.generate(requests, 0, [&](std::size_t i, const Generation& g) {
+    if (g.finish == FinishReason::kError) throw InfrastructureError("engine", g.error);
+    for (const TokenLogprobs& token : g.prompt_logprobs) all[i].log_probability += token.logprob;
+    all[i].tokens = static_cast<int>(g.prompt_logprobs.size());
+  });
+  return all;
 }
 
 }  // namespace cupel

@@ -12,6 +12,7 @@ class EngineTarget final : public Target {
 
   void complete(std::span<const CompletionRequest> requests, int concurrency,
                 const std::function<void(std::size_t, const Completion&)>& done) override;
+  std::vector<TextLikelihood> likelihoods(std::span<const std::string> texts) override;
   std::string model_fingerprint() const override { return engine_.fingerprint(); }
 
  private:

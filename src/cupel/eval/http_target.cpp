@@ -157,10 +157,36 @@ Completion HttpTarget::ask(HttpConnection& connection, const CompletionRequest& 
       .completion_tokens = answer.usage->completion,
       .min_margin = margin ? static_cast<float>(*margin) : std::numeric_limits<float>::quiet_NaN(),
       .min_margin_step = answer.margin.step(),
+      .margins = answer.margin.all(),
       .queue_seconds = std::numeric_limits<double>::quiet_NaN(),
       .first_token_seconds = first_token,
       .total_seconds = total,
       .retries = 0};
+}
+
+std::vector<TextLikelihood> HttpTarget::likelihoods(std::span<const std::string> texts) {
+  HttpConnection connection(http_);
+  const std::string path = protocol_.path();
+  const PartSource source{.url = http_.endpoint.text(path), .api_key = http_.api_key};
+  constexpr std::string_view kWanted =
+      "log probabilities of the prompt (vLLM and SGLang return them on /v1/completions with echo, "
+      "SGLang on /generate)";
+  std::vector<TextLikelihood> all;
+  for (const std::string& text : texts) {
+    const std::string body =
+        protocol_.likelihood_body(text, {.served_model = options_.served_model});
+    if (body.empty()) {
+      throw InputError(source.url, kWanted, fmt::format("--api {}", api_name(options_.api)));
+    }
+    const auto found = with_retries(options_, [&] {
+      const HttpReply reply = connection.post(path, body);
+      if (reply.status != 200) throw_status(reply, path, http_);
+      return protocol_.read_likelihood(reply.body, source);
+    });
+    if (!found) throw InputError(source.url, kWanted, "a reply without them");
+    all.push_back(*found);
+  }
+  return all;
 }
 
 void HttpTarget::complete(std::span<const CompletionRequest> requests, int concurrency,

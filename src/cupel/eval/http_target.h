@@ -45,6 +45,9 @@ class HttpTarget final : public Target {
   void complete(std::span<const CompletionRequest> requests, int concurrency,
                 const std::function<void(std::size_t, const Completion&)>& done) override;
 
+  // One text after the other. Only /v1/completions (echo) and /generate have them.
+  std::vector<TextLikelihood> likelihoods(std::span<const std::string> texts) override;
+
   // "served=NAME version=... ": what ServerIdentity holds.
   std::string model_fingerprint() const override;
   const ServerIdentity& identity() const { return identity_; }

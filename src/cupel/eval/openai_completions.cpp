@@ -18,7 +18,26 @@ class OpenaiCompletions final : public Protocol {
     return body.dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
+  // The prompt comes back before the answer, with the log probability of each of its tokens.
+  std::string likelihood_body(const std::string& text, const AskOptions& options) const override {
+    const json body = {{"model", options.served_model},
+                       {"prompt", text},
+                       {"max_tokens", 1},
+                       {"temperature", 0},
+                       {"logprobs", 1},
+                       {"echo", true},
+                       {"stream", false}};
+    return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+
  private:
+  std::optional<TextLikelihood> read_likelihood_part(const json& part) const override {
+    const json* logprobs = find_member(part.at("choices").at(0), "logprobs");
+    const json* values = logprobs == nullptr ? nullptr : find_member(*logprobs, "token_logprobs");
+    if (values == nullptr) return std::nullopt;
+    return sum_likelihood(values->get<std::vector<json>>(), read_usage(part.at("usage")).prompt);
+  }
+
   void read_part(const json& part, bool streamed, Answer& answer) const override {
     const json* choice = read_openai_part(part, streamed, answer);
     if (choice == nullptr) return;

@@ -1,6 +1,7 @@
 #include "cupel/eval/protocol.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -47,28 +48,33 @@ void check_error_member(const json& part, const std::string& where, const std::s
 
 void SmallestMargin::add_step(const std::vector<double>& logprobs) {
   const int step = steps_++;
+  all_.push_back(std::numeric_limits<float>::quiet_NaN());
   if (logprobs.size() < 2) return;
   std::vector<double> best = logprobs;
   std::partial_sort(best.begin(), best.begin() + 2, best.end(), std::greater<>());
   const double difference = best[0] - best[1];
+  all_.back() = static_cast<float>(difference);
   if (!value_ || difference < *value_) {
     value_ = difference;
     step_ = step;
   }
 }
 
-void Protocol::read(const std::string& part, bool streamed, const PartSource& source,
-                    Answer& answer) const {
+namespace {
+
+// Parses a part and hands it to `reader`; whatever it finds wrong is told with the place.
+template <typename Reader>
+auto read_as(Api api, const std::string& part, const PartSource& source, const Reader& reader) {
   const std::string shown = first_bytes(without_key(part.substr(0, kLookedAt), source.api_key));
   const json parsed = parse_part(part, source.url, shown);
   const auto wrong = [&](const std::string& why) {
-    return InputError(source.url, fmt::format("a reply of the {} interface", api_name(api())),
+    return InputError(source.url, fmt::format("a reply of the {} interface", api_name(api)),
                       fmt::format("{} in {}", without_key(why, source.api_key), shown));
   };
   if (!parsed.is_object()) throw wrong("no object");
   check_error_member(parsed, source.url, shown);
   try {
-    read_part(parsed, streamed, answer);
+    return reader(parsed);
   } catch (const json::exception& error) {
     // "[json.exception.out_of_range.403] key 'choices' not found": without the library's name.
     const std::string what = error.what();
@@ -76,6 +82,39 @@ void Protocol::read(const std::string& part, bool streamed, const PartSource& so
   } catch (const WrongPart& error) {
     throw wrong(error.what());
   }
+}
+
+}  // namespace
+
+void Protocol::read(const std::string& part, bool streamed, const PartSource& source,
+                    Answer& answer) const {
+  read_as(api(), part, source, [&](const json& parsed) { read_part(parsed, streamed, answer); });
+}
+
+std::string Protocol::likelihood_body(const std::string&, const AskOptions&) const {
+  return {};
+}
+
+std::optional<TextLikelihood> Protocol::read_likelihood(const std::string& reply,
+                                                        const PartSource& source) const {
+  return read_as(api(), reply, source,
+                 [&](const json& parsed) { return read_likelihood_part(parsed); });
+}
+
+std::optional<TextLikelihood> Protocol::read_likelihood_part(const json&) const {
+  return std::nullopt;
+}
+
+std::optional<TextLikelihood> sum_likelihood(const std::vector<json>& logprobs, int prompt_tokens) {
+  const auto count = static_cast<std::size_t>(std::max(prompt_tokens, 0));
+  if (count < 2 || logprobs.size() < count) return std::nullopt;
+  TextLikelihood sum;
+  for (std::size_t i = 1; i < count; ++i) {
+    if (!logprobs[i].is_number()) return std::nullopt;
+    sum.log_probability += logprobs[i].get<double>();
+    ++sum.tokens;
+  }
+  return sum;
 }
 
 const Protocol& protocol(Api api) {

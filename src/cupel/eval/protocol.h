@@ -33,10 +33,13 @@ class SmallestMargin {
   // two the step counts and tells nothing.
   void add_step(const std::vector<double>& logprobs);
   std::optional<double> value() const { return value_; }
+  // Of each step; NaN where it tells nothing.
+  const std::vector<float>& all() const { return all_; }
   int step() const { return step_; }
 
  private:
   int steps_ = 0;
+  std::vector<float> all_;
   std::optional<double> value_;
   int step_ = -1;
 };
@@ -68,7 +71,14 @@ class Protocol {
   // failed at the request or where it was cut.
   void read(const std::string& part, bool streamed, const PartSource& source, Answer& answer) const;
 
+  // A request for the log probabilities of `text` itself; empty where the interface has none.
+  virtual std::string likelihood_body(const std::string& text, const AskOptions& options) const;
+  // Its reply; nullopt where the server left them out. Throws as read() does.
+  std::optional<TextLikelihood> read_likelihood(const std::string& reply,
+                                                const PartSource& source) const;
+
  private:
+  virtual std::optional<TextLikelihood> read_likelihood_part(const nlohmann::json& part) const;
   virtual void read_part(const nlohmann::json& part, bool streamed, Answer& answer) const = 0;
 };
 

@@ -40,6 +40,11 @@ void read_ids(const nlohmann::json& ids, std::vector<std::int32_t>& out);
 // nullptr if `object` is no object, has no such member, or the member is null.
 const nlohmann::json* find_member(const nlohmann::json& object, const char* key);
 
+// The sum over a prompt's tokens but the first, from one value a token (null for the first), which
+// those of generated tokens may follow; nullopt unless all are there.
+std::optional<TextLikelihood> sum_likelihood(const std::vector<nlohmann::json>& logprobs,
+                                             int prompt_tokens);
+
 const Protocol& openai_completions();
 const Protocol& openai_chat();
 const Protocol& sglang_generate();

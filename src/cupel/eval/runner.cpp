@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -48,6 +49,7 @@ class Run {
   std::vector<std::string> prompts_;
   std::vector<std::string> prompt_hashes_;
   std::vector<std::optional<Record>> slots_;  // by repeat, then item
+  std::vector<Record> further_;               // of repeats beyond those asked for, in that order
   std::unique_ptr<LineWriter> writer_;
   Progress progress_;
   std::int64_t cached_prompt_tokens_ = 0;
@@ -97,7 +99,7 @@ void Run::check_resumed(const Record& r) const {
   same("build", identity_.build, r.identity.build);
   same("model", identity_.model, r.identity.model);
   const auto items = static_cast<int>(task_.items.size());
-  if (r.item >= items || r.repeat >= options_.repeats) {
+  if (r.item >= items || (r.repeat >= options_.repeats && !options_.keep_further)) {
     throw InputError(
         where, fmt::format("only items below {} and repeats below {}", items, options_.repeats),
         "a record beyond them");
@@ -110,8 +112,18 @@ void Run::resume() {
   if (!std::filesystem::exists(options_.records)) return;
   std::vector<Record> records = read_records(options_.records, UnfinishedLine::kDrop);
   for (const Record& record : records) check_resumed(record);
-  for (Record& record : records) slot(record.item, record.repeat) = std::move(record);
-  progress_.resumed = progress_.done = static_cast<std::int64_t>(records.size());
+  for (Record& record : records) {
+    if (record.repeat < options_.repeats) {
+      slot(record.item, record.repeat) = std::move(record);
+      ++progress_.resumed;
+    } else {
+      further_.push_back(std::move(record));
+    }
+  }
+  std::sort(further_.begin(), further_.end(), [](const Record& a, const Record& b) {
+    return std::tie(a.repeat, a.item) < std::tie(b.repeat, b.item);
+  });
+  progress_.done = progress_.resumed;
 }
 
 void Run::keep(const TaskItem& item, int repeat, const Completion& completion) {
@@ -157,7 +169,7 @@ void Run::ask(int repeat) {
     if (slot(item.id, repeat)) continue;
     asked.push_back(&item);
     requests.push_back({prompts_[static_cast<std::size_t>(item.id)], task_.max_new_tokens,
-                        task_.temperature, options_.seed + static_cast<std::uint64_t>(repeat),
+                        task_.temperature, request_seed(options_.seed, repeat, item.id),
                         task_.stop});
   }
   if (asked.empty()) return;
@@ -193,6 +205,7 @@ void Run::rewrite_in_order() const {
   for (const auto& record : slots_) {
     if (record) file.write(to_json_line(*record) + '\n');
   }
+  for (const Record& record : further_) file.write(to_json_line(record) + '\n');
   file.commit();
 }
 
@@ -229,6 +242,24 @@ RunResult Run::run() {
 }
 
 }  // namespace
+
+std::uint64_t request_seed(std::uint64_t seed, int repeat, int item) {
+  const std::string hex = hash_hex(fmt::format("cupel seed {} {} {}", seed, repeat, item));
+  // 53 bits: exact in every JSON parser.
+  return std::stoull(hex.substr(0, 16), nullptr, 16) >> 11U;
+}
+
+void add_speed(RunResult& result, const RunResult& before) {
+  const double prompt = result.prompt_tokens_per_second * result.wall_seconds +
+                        before.prompt_tokens_per_second * before.wall_seconds;
+  const double output = result.output_tokens_per_second * result.wall_seconds +
+                        before.output_tokens_per_second * before.wall_seconds;
+  result.wall_seconds += before.wall_seconds;
+  result.prompt_tokens_per_second = result.wall_seconds > 0 ? prompt / result.wall_seconds : 0;
+  result.output_tokens_per_second = result.wall_seconds > 0 ? output / result.wall_seconds : 0;
+  result.cached_prompt_tokens += before.cached_prompt_tokens;
+  result.retries += before.retries;
+}
 
 std::string format_duration(double seconds) {
   const auto s = static_cast<std::int64_t>(std::llround(std::max(seconds, 0.0)));

@@ -32,12 +32,15 @@ struct RunOptions {
   CellIdentity identity;   // `model` is filled from the target; `settings` gets the task's appended
   int repeats = 1;         // whole passes over the items, one after the other
   int concurrency = 0;     // 0 = no limit
-  std::uint64_t seed = 0;  // repeat r samples with seed + r
+  std::uint64_t seed = 0;  // of the run; each request has its own: request_seed()
   std::string launch;      // goes into the records; resuming may bring another
   std::filesystem::path records;  // empty: keep no file
   // Reads what `records` already holds and asks only what is missing; a missing file is an empty
   // one. Without it an existing file is replaced.
   bool resume = false;
+  // Records of further repeats in the file to resume stay there and out of the result, instead of
+  // being refused: an earlier run had asked for more.
+  bool keep_further = false;
   std::function<void(const Progress&)> progress;  // after each answer; may be empty
 };
 
@@ -54,6 +57,13 @@ struct RunResult {
   std::int64_t cached_prompt_tokens = 0;
   std::int64_t retries = 0;  // further tries that the answers of this run took
 };
+
+// The seed that an item is sampled with in a repeat: a hash of the three, so that no two requests
+// of a run share their random numbers, and a resumed run has the same ones.
+std::uint64_t request_seed(std::uint64_t seed, int repeat, int item);
+
+// Adds to `result` the time, tokens and retries of a run of the same cell before it.
+void add_speed(RunResult& result, const RunResult& before);
 
 // Asks every item `repeats` times. The records file grows by a line as each answer ends; when all
 // are there it is rewritten in the order of RunResult::records. Throws InfrastructureError if a

@@ -35,7 +35,25 @@ class SglangGenerate final : public Protocol {
     return body.dump(-1, ' ', false, json::error_handler_t::replace);
   }
 
+  std::string likelihood_body(const std::string& text, const AskOptions&) const override {
+    const json body = {{"text", text},
+                       {"sampling_params", {{"temperature", 0}, {"max_new_tokens", 1}}},
+                       {"return_logprob", true},
+                       {"logprob_start_len", 0},
+                       {"stream", false}};
+    return body.dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+
  private:
+  std::optional<TextLikelihood> read_likelihood_part(const json& part) const override {
+    const json& meta = part.at("meta_info");
+    const json* tokens = find_member(meta, "input_token_logprobs");
+    if (tokens == nullptr) return std::nullopt;
+    std::vector<json> values;  // of [log probability, id, text or null]
+    for (const json& token : *tokens) values.push_back(token.at(0));
+    return sum_likelihood(values, meta.at("prompt_tokens").get<int>());
+  }
+
   // Each event of a stream holds the answer from its beginning.
   void read_part(const json& part, bool streamed, Answer& answer) const override {
     const auto text = part.at("text").get<std::string>();

@@ -31,11 +31,18 @@ struct Completion {
   // the first generated token); NaN and -1 where the target does not tell.
   float min_margin = 0;
   int min_margin_step = -1;
+  std::vector<float> margins = {};  // of each step; empty where the target does not tell
   // NaN where the target does not tell.
   double queue_seconds = 0;        // from submission to the first computed prompt token
   double first_token_seconds = 0;  // from submission to the first generated token
   double total_seconds = 0;
   int retries = 0;  // further tries after failures of a server
+};
+
+// How likely a model finds a text. The first token is given, not scored.
+struct TextLikelihood {
+  double log_probability = 0;  // natural logarithm, summed over the scored tokens
+  int tokens = 0;              // scored
 };
 
 class Target {
@@ -49,6 +56,10 @@ class Target {
   // cannot be asked at all; what was answered before has been reported.
   virtual void complete(std::span<const CompletionRequest> requests, int concurrency,
                         const std::function<void(std::size_t, const Completion&)>& done) = 0;
+
+  // Of each text, in order; a begin-of-sentence token is part of the text. Throws InputError where
+  // the target does not tell the log probabilities of a prompt, InfrastructureError where it fails.
+  virtual std::vector<TextLikelihood> likelihoods(std::span<const std::string> texts);
 
   // Names the model and the settings that change its answers; goes into every record.
   virtual std::string model_fingerprint() const = 0;

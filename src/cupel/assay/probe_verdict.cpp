@@ -1,0 +1,163 @@
+#include "cupel/assay/probe_verdict.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <boost/math/distributions/students_t.hpp>
+#include <fmt/format.h>
+
+#include "cupel/assay/multiplicity.h"
+#include "cupel/assay/outcomes.h"
+
+namespace cupel {
+namespace {
+
+double scale(ProbeKind kind) {
+  return kind == ProbeKind::kNll ? 1 : 100;
+}
+
+double t_quantile(double p, std::size_t items) {
+  return quantile(boost::math::students_t(static_cast<double>(items - 1)), p);
+}
+
+void check_same_prompts(const ProbeResult& a, const ProbeResult& b, const std::string& name_a,
+                        const std::string& name_b) {
+  const std::string where = fmt::format("probe {}", probe_name(a.kind));
+  std::vector<int> differing;
+  for (std::size_t i = 0; i < std::max(a.items.size(), b.items.size()); ++i) {
+    const bool both = i < a.items.size() && i < b.items.size();
+    if (both && a.items[i].id == b.items[i].id &&
+        a.items[i].prompt_hash == b.items[i].prompt_hash) {
+      continue;
+    }
+    differing.push_back(i < a.items.size() ? a.items[i].id : b.items[i].id);
+  }
+  if (!differing.empty()) {
+    throw InputError(where, fmt::format("the same prompts in {} and {}", name_a, name_b),
+                     fmt::format("other ones at {}", list_items(differing)));
+  }
+  if (a.items.size() < 2) throw InputError(where, "two prompts or more", "fewer");
+}
+
+// Prompts at which the upper bound would be below the margin, were the loss as estimated and the
+// prompts that differ in proportion.
+std::string prompts_that_decide(const ProbeComparison& c, double margin) {
+  const double allowed = (margin - std::max(c.loss, 0.0)) / kDecisionZ;
+  if (allowed <= 0) return "more prompts would not: the loss is not below the margin";
+  const double n = c.items;
+  const double k = scale(c.kind);
+  const double constant = c.kind == ProbeKind::kNll ? 0 : 2;
+  // The N with allowed^2 * N^2 = k^2 * (spread * N / n + constant).
+  const double per_prompt =
+      std::max(0.0, (c.standard_error * n) * (c.standard_error * n) / n - constant * k * k / n);
+  const double wanted =
+      (per_prompt + std::sqrt(per_prompt * per_prompt + 4 * allowed * allowed * constant * k * k)) /
+      (2 * allowed * allowed);
+  return fmt::format("about {:.0f} prompts (now {})", std::ceil(std::max(wanted, n + 1)), c.items);
+}
+
+}  // namespace
+
+ProbeFigure probe_figure(const ProbeResult& result) {
+  const std::size_t n = result.items.size();
+  double sum = 0;
+  bool shares = result.kind != ProbeKind::kNll;
+  for (const ProbeItem& item : result.items) {
+    sum += item.fault;
+    shares = shares && (item.fault == 0 || item.fault == 1);
+  }
+  ProbeFigure figure;
+  const double k = scale(result.kind);
+  if (n == 0) return figure;
+  const double mean = sum / static_cast<double>(n);
+  figure.mean = k * mean;
+  if (shares || n < 2) {
+    const Interval i = wilson(std::llround(sum), static_cast<std::int64_t>(n), 0.95);
+    figure.interval95 = {k * i.low, k * i.high};
+    return figure;
+  }
+  double squares = 0;
+  for (const ProbeItem& item : result.items) squares += (item.fault - mean) * (item.fault - mean);
+  const double error = std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
+  const double half = k * t_quantile(0.975, n) * error;
+  figure.interval95 = {figure.mean - half, figure.mean + half};
+  return figure;
+}
+
+ProbeComparison compare_probes(const ProbeResult& reference, const ProbeResult& candidate,
+                               const std::string& reference_name,
+                               const std::string& candidate_name) {
+  check_same_prompts(reference, candidate, reference_name, candidate_name);
+  ProbeComparison c;
+  c.kind = reference.kind;
+  c.reference = reference_name;
+  c.candidate = candidate_name;
+  c.items = static_cast<int>(reference.items.size());
+  double sum = 0;
+  double squares = 0;
+  for (std::size_t i = 0; i < reference.items.size(); ++i) {
+    const double d = candidate.items[i].fault - reference.items[i].fault;
+    sum += d;
+    squares += d * d;
+  }
+  const double n = c.items;
+  const double spread = std::max(0.0, squares - sum * sum / n);
+  const double k = scale(c.kind);
+  c.loss = k * sum / n;
+  c.standard_error =
+      c.kind == ProbeKind::kNll ? std::sqrt(spread / (n - 1) / n) : k * std::sqrt(spread + 2) / n;
+  const auto around = [&](double p) {
+    const double half = t_quantile(p, reference.items.size()) * c.standard_error;
+    return Interval{c.loss - half, c.loss + half};
+  };
+  c.bounds = around(1 - kAlpha);
+  c.interval95 = around(0.975);
+  if (c.standard_error > 0) {
+    c.p = cdf(boost::math::students_t(n - 1), -c.loss / c.standard_error);
+  } else {
+    c.p = c.loss > 0 ? 0 : 1;
+  }
+  return c;
+}
+
+void check_probe_margin(ProbeKind kind, double margin) {
+  const std::string where = fmt::format("--probe {}", probe_name(kind));
+  if (kind == ProbeKind::kRepeatability) {
+    throw InputError(where, "no margin: texts that differ are reported and are no regression",
+                     fmt::format("{:g}", margin));
+  }
+  if (!(margin > 0 && std::isfinite(margin))) {
+    throw InputError(where, "a margin above 0", fmt::format("{:g}", margin));
+  }
+}
+
+std::vector<double> gating_p_values(std::span<const ProbeComparison> comparisons) {
+  std::vector<double> p;
+  for (const ProbeComparison& c : comparisons) {
+    if (c.margin) p.push_back(c.p);
+  }
+  return p;
+}
+
+void decide_probes(std::span<ProbeComparison> comparisons, std::span<const double> family,
+                   double alpha) {
+  std::vector<double> p = gating_p_values(comparisons);
+  p.insert(p.end(), family.begin(), family.end());
+  const std::vector<double> holm = holm_adjusted(p);
+  std::size_t next = 0;
+  for (ProbeComparison& c : comparisons) {
+    if (!c.margin) continue;
+    check_probe_margin(c.kind, *c.margin);
+    c.p_holm = holm[next++];
+    if (c.bounds.high < *c.margin) {
+      c.verdict = Verdict::kPass;
+    } else if (c.bounds.low > 0 && c.p_holm <= alpha) {
+      c.verdict = Verdict::kRegression;
+    } else {
+      c.verdict = Verdict::kInconclusive;
+      c.remedy = prompts_that_decide(c, *c.margin);
+    }
+  }
+}
+
+}  // namespace cupel
