@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "benchmarks.h"
+#include "yardstick.h"
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include "benchmarks.h"
 #include "cupel/base/error.h"
 #include "cupel/kernels/isa.h"
-#include "yardstick.h"
 
 int main(int argc, char** argv) {
   using cupel::bench::Settings;
@@ -24,9 +24,7 @@ int main(int argc, char** argv) {
   std::string name, isa = "auto";
   int threads = 0, repeats = 5;
   CLI::App app{"Benchmarks: ratios between figures of one run, medians of repeats"};
-  app.add_option("benchmark", name, "What to measure")
-      ->required()
-      ->check(CLI::IsMember(names));
+  app.add_option("benchmark", name, "What to measure")->required()->check(CLI::IsMember(names));
   app.add_option("--isa", isa, "auto, avx2 or avx512")->capture_default_str();
   app.add_option("--threads", threads, "0: one a hardware thread")->check(CLI::Range(0, 1024));
   app.add_option("--repeats", repeats, "Timed runs of each")

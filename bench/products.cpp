@@ -1,13 +1,13 @@
 #include <functional>
 
-#include <fmt/format.h>
-
 #include "benchmarks.h"
-#include "cupel/kernels/isa.h"
-#include "cupel/kernels/linear.h"
 #include "measure.h"
 #include "random_matrix.h"
 #include "yardstick.h"
+#include <fmt/format.h>
+
+#include "cupel/kernels/isa.h"
+#include "cupel/kernels/linear.h"
 
 namespace cupel::bench {
 namespace {
@@ -53,11 +53,11 @@ void one_row(const Settings& s) {
     std::vector<float> out(shape.n);
     std::size_t bytes = 0;
     for (const PackedMatrix& m : matrices) bytes += m.bytes();
-    const std::function<void()> runs[] = {
-        [&] {
-          for (const PackedMatrix& m : matrices) linear(*s.pool, product(m, x, 1, out));
-        },
-        [&] { memory.read(); }};
+    const std::function<void()> runs[] = {[&] {
+                                            for (const PackedMatrix& m : matrices)
+                                              linear(*s.pool, product(m, x, 1, out));
+                                          },
+                                          [&] { memory.read(); }};
     const auto times = alternate(runs, s.repeats);
     const double rate = static_cast<double>(bytes) / times[0] * 1e-9;
     const double sum_rate = static_cast<double>(memory.bytes()) / times[1] * 1e-9;
@@ -69,8 +69,8 @@ void one_row(const Settings& s) {
 
 void many_rows(const Settings& s) {
   set_sgemm_threads(s.pool->threads());
-  fmt::print("{} rows, {} threads, {}; OpenBLAS core {}\n", kRows, s.pool->threads(),
-             active_isa(), sgemm_core());
+  fmt::print("{} rows, {} threads, {}; OpenBLAS core {}\n", kRows, s.pool->threads(), active_isa(),
+             sgemm_core());
   fmt::print("{:18} {:5} {:>13} {:>10} {:>12} {:>7}\n", "product", "", "shape", "GMAC/s",
              "sgemm GMAC/s", "ratio");
   for (const Shape& shape : flash_shapes()) {
@@ -84,8 +84,8 @@ void many_rows(const Settings& s) {
     const auto times = alternate(runs, s.repeats);
     const double macs = static_cast<double>(kRows * shape.n * shape.k) * 1e-9;
     fmt::print("{:18} {:5} {:>13} {:10.1f} {:12.1f} {:6.0f}%\n", shape.name,
-               format_name(shape.format), fmt::format("{} x {}", shape.n, shape.k),
-               macs / times[0], macs / times[1], 100 * times[1] / times[0]);
+               format_name(shape.format), fmt::format("{} x {}", shape.n, shape.k), macs / times[0],
+               macs / times[1], 100 * times[1] / times[0]);
   }
 }
 

@@ -46,8 +46,7 @@ void sgemm(std::size_t rows, std::size_t n, std::size_t k, const float* x, const
            float* c) {
   const auto m_ = static_cast<blasint>(rows), n_ = static_cast<blasint>(n),
              k_ = static_cast<blasint>(k);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m_, n_, k_, 1.0f, x, k_, w, k_, 0.0f, c,
-              n_);
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m_, n_, k_, 1.0f, x, k_, w, k_, 0.0f, c, n_);
 }
 
 void set_sgemm_threads(int threads) {

@@ -11,8 +11,8 @@ namespace cupel {
 // fails.
 void prefetch(std::span<const std::byte> bytes);
 
-// Takes the pages that lie wholly within `bytes` out of the process's resident memory; touching them
-// again brings them back. For read-only maps of files only. A hint: never fails.
+// Takes the pages that lie wholly within `bytes` out of the process's resident memory; touching
+// them again brings them back. For read-only maps of files only. A hint: never fails.
 void release_pages(std::span<const std::byte> bytes);
 
 }  // namespace cupel

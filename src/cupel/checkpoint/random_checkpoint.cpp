@@ -72,8 +72,7 @@ std::uint64_t write_random_checkpoint(const RandomWeights& weights, const fs::pa
     for (const Tensor& tensor : shards[s]) write_data(weights, tensor, pool, writer);
     writer.commit();
   }
-  const nlohmann::ordered_json index = {{"metadata", {{"total_size", total}}},
-                                        {"weight_map", map}};
+  const nlohmann::ordered_json index = {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
   write_text(folder / "model.safetensors.index.json", index.dump(2) + "\n");
   if (!options.tokenizer.empty()) write_text(folder / "tokenizer.json", tokenizer);
   // Last: a folder that was not finished is no checkpoint.

@@ -73,8 +73,7 @@ void fill_bf16(Stream& stream, float centre, float spread, std::span<std::byte> 
 
 void fill_f32(Stream& stream, float centre, float spread, std::span<std::byte> out) {
   for (std::size_t i = 0; i < out.size(); i += sizeof(float)) {
-    const float value =
-        uniform(static_cast<std::uint32_t>(stream.next() >> 40), centre, spread);
+    const float value = uniform(static_cast<std::uint32_t>(stream.next() >> 40), centre, spread);
     std::memcpy(out.data() + i, &value, sizeof value);
   }
 }
@@ -106,8 +105,8 @@ std::string chosen_layers_config(std::string_view json, std::string_view where,
   config["num_hash_layers"] = hash_layers;
   config["compress_ratios"] = ratios;
   config["num_nextn_predict_layers"] = 0;
-  for (const char* field : {"dspark_block_size", "dspark_noise_token_id",
-                            "dspark_target_layer_ids", "dspark_markov_rank"}) {
+  for (const char* field : {"dspark_block_size", "dspark_noise_token_id", "dspark_target_layer_ids",
+                            "dspark_markov_rank"}) {
     config.erase(field);
   }
   return config.dump(2) + "\n";
@@ -127,9 +126,8 @@ RandomWeights::RandomWeights(std::string config_json, std::string_view where, st
     add(expected, expected.name == "embed.weight" ? shards_.front() : shards_.back());
   });
   for (std::size_t l = 0; l < layers; ++l) {
-    visit_layer_tensors(config_, static_cast<int>(l), [&](const ExpectedTensor& expected) {
-      add(expected, shards_[l + 1]);
-    });
+    visit_layer_tensors(config_, static_cast<int>(l),
+                        [&](const ExpectedTensor& expected) { add(expected, shards_[l + 1]); });
   }
   for (const auto& shard : shards_) {
     for (const Tensor& tensor : shard) by_name_.emplace(tensor.name, &tensor);

@@ -61,8 +61,8 @@ class RandomWeights final : public WeightSource {
 };
 
 struct WriteRandomOptions {
-  std::filesystem::path tokenizer;  // copied as tokenizer.json; empty: none is written
-  bool headers_only = false;        // shards end after their headers
+  std::filesystem::path tokenizer = {};  // copied as tokenizer.json; empty: none is written
+  bool headers_only = false;             // shards end after their headers
   int threads = 0;
 };
 

@@ -35,6 +35,11 @@ void EngineFlags::add_common(CLI::App& app) {
                  "Threads; 0 = one per hardware thread. Does not change a result")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option(
+         "--weights", weights,
+         "repack: hold them in memory; map: use them from the files, for models larger than "
+         "memory, at a fraction of the speed. Does not change a result")
+      ->capture_default_str();
   app.add_option("--isa", isa, "auto, avx2 or avx512. Does not change a result")
       ->capture_default_str();
 }
@@ -48,7 +53,8 @@ EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendK
   return {.model = folder,
           .network = {.backend = kind,
                       .kv_dtype = parse_kv_dtype(kv_dtype),
-                      .numerics = parse_numerics(numerics)},
+                      .numerics = parse_numerics(numerics),
+                      .weights = parse_weights_form(weights)},
           .prefill_chunk = prefill_chunk,
           .threads = threads};
 }

@@ -83,9 +83,7 @@ class PackedMatrix {
   std::size_t row_bytes() const { return row_bytes(format_, k_); }
   static std::size_t row_bytes(Format format, std::size_t k);
   // In place: the codes of an output row, and its FP4 scales.
-  const std::byte* row_codes(std::size_t row) const {
-    return in_place_codes_ + row * row_bytes();
-  }
+  const std::byte* row_codes(std::size_t row) const { return in_place_codes_ + row * row_bytes(); }
   const std::byte* row_fp4_scales(std::size_t row) const {
     return in_place_scales_ + row * (k_ / kFp4Group);
   }

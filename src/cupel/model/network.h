@@ -14,6 +14,7 @@
 #include "cupel/attention/backend.h"
 #include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/checkpoint.h"
+#include "cupel/checkpoint/weight_source.h"
 #include "cupel/kernels/numerics.h"
 #include "cupel/model/step.h"
 #include "cupel/model/weights.h"
@@ -24,6 +25,7 @@ struct NetworkOptions {
   BackendKind backend = BackendKind::kUnified;
   KvDtype kv_dtype = KvDtype::kAuto;
   Numerics numerics = Numerics::kReference;
+  WeightsForm weights = WeightsForm::kRepack;  // does not change a result
 };
 
 // Tokens to append to one sequence.
@@ -43,7 +45,7 @@ enum class Half { kAttention, kMoe };
 
 class Network {
  public:
-  Network(const Checkpoint& checkpoint, const NetworkOptions& options, ThreadPool& pool);
+  Network(const WeightSource& source, const NetworkOptions& options, ThreadPool& pool);
 
   SequenceState open();
   void close(SequenceState& state);

@@ -74,10 +74,9 @@ PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, st
   p.codes = to;
   if (format == Format::kFp4) {
     constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
-    std::uint8_t* scales =
-        scratch().scales.data() + slot * kInPlaceDepth / kGroup * kPanel;
-    pack_rows(w.row_fp4_scales(panel * kPanel) + k0 / kGroup, w.k() / kGroup, rows,
-              count / kGroup, 1, scales);
+    std::uint8_t* scales = scratch().scales.data() + slot * kInPlaceDepth / kGroup * kPanel;
+    pack_rows(w.row_fp4_scales(panel * kPanel) + k0 / kGroup, w.k() / kGroup, rows, count / kGroup,
+              1, scales);
     p.fp4_scales = scales;
   }
   return p;

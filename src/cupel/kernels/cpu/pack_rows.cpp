@@ -24,8 +24,7 @@ HWY_INLINE void transpose(const std::byte* in, std::size_t stride, std::uint8_t*
   hn::Vec<decltype(d)> v[kRows], w[kRows];
   HWY_UNROLL(16)
   for (std::size_t i = 0; i < kRows; ++i) {
-    v[i] = hn::BitCast(
-        d, hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(in) + i * stride));
+    v[i] = hn::BitCast(d, hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(in) + i * stride));
   }
   const auto round = [&](const auto* from, auto* to) HWY_ATTR {
     HWY_UNROLL(8)

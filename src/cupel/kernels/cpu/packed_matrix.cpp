@@ -79,8 +79,7 @@ void PackedMatrix::pack_fp4_scales(std::size_t panel_begin, std::size_t panel_en
   for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
     const std::size_t rows = std::min(kPanel, n_ - panel * kPanel);
     const std::byte* from = scales + (panel - panel_begin) * kPanel * groups;
-    pack_rows(from, groups, rows, groups, 1,
-              fp4_scales_.data() + panel * groups * kPanel);
+    pack_rows(from, groups, rows, groups, 1, fp4_scales_.data() + panel * groups * kPanel);
     if (!moderate(std::span(from, rows * groups))) std::atomic_ref(immoderate_).store(true);
   }
 }

@@ -43,8 +43,7 @@ struct Fp4 {
     const auto bytes =
         hn::PromoteTo(UintTag(), hn::LoadU(hn::Rebind<std::uint8_t, UintTag>(), codes));
     w[0].part[0] = hn::TableLookupLanes(table, hn::Indices512<float>{bytes.raw});
-    w[1].part[0] =
-        hn::TableLookupLanes(table, hn::Indices512<float>{hn::ShiftRight<4>(bytes).raw});
+    w[1].part[0] = hn::TableLookupLanes(table, hn::Indices512<float>{hn::ShiftRight<4>(bytes).raw});
   }
   static constexpr float kUnit = 1.0f;
 #else
@@ -56,9 +55,9 @@ struct Fp4 {
     const auto table = hn::Load(d8, kDoubled);
     const auto bytes = hn::LoadU(du8, codes);
     const auto low = hn::And(bytes, hn::Set(du8, std::uint8_t{0x0f}));
-    const auto high = hn::And(hn::BitCast(du8, hn::ShiftRight<4>(hn::BitCast(
-                                  hn::FixedTag<std::uint16_t, 8>(), bytes))),
-                              hn::Set(du8, std::uint8_t{0x0f}));
+    const auto high = hn::And(
+        hn::BitCast(du8, hn::ShiftRight<4>(hn::BitCast(hn::FixedTag<std::uint16_t, 8>(), bytes))),
+        hn::Set(du8, std::uint8_t{0x0f}));
     spread(hn::TableLookupBytes(table, hn::BitCast(d8, low)), w[0]);
     spread(hn::TableLookupBytes(table, hn::BitCast(d8, high)), w[1]);
   }
@@ -71,7 +70,8 @@ struct Fp4 {
     const hn::FixedTag<std::int8_t, 16> d8;
     w.part[0] = hn::ConvertTo(FloatTag(), hn::PromoteTo(IntTag(), hn::LowerHalf(half, values)));
     w.part[1] = hn::ConvertTo(
-        FloatTag(), hn::PromoteTo(IntTag(), hn::LowerHalf(half, hn::ShiftRightBytes<8>(d8, values))));
+        FloatTag(),
+        hn::PromoteTo(IntTag(), hn::LowerHalf(half, hn::ShiftRightBytes<8>(d8, values))));
   }
 
  public:
@@ -106,8 +106,8 @@ struct Fp8 {
       const auto wide = hn::PromoteTo(
           d16, hn::LoadU(d8, reinterpret_cast<const std::int8_t*>(codes) + i * kLanes));
       // The sign extension fills bits 14 and 15; 14 belongs to the exponent.
-      const auto half = hn::And(hn::ShiftLeft<7>(wide),
-                                hn::Set(d16, static_cast<std::int16_t>(0xbfff)));
+      const auto half =
+          hn::And(hn::ShiftLeft<7>(wide), hn::Set(d16, static_cast<std::int16_t>(0xbfff)));
       w[0].part[i] = hn::PromoteTo(FloatTag(), hn::BitCast(dh, half));
     }
   }
