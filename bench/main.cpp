@@ -17,19 +17,33 @@ int main(int argc, char** argv) {
   const std::map<std::string, void (*)(const Settings&)> benchmarks = {
       {"one-row", cupel::bench::one_row},
       {"many-rows", cupel::bench::many_rows},
+      {"model", cupel::bench::model},
   };
   std::vector<std::string> names;
   for (const auto& [name, run] : benchmarks) names.push_back(name);
 
   std::string name, isa = "auto";
-  int threads = 0, repeats = 5;
+  int threads = 0;
+  Settings settings;
   CLI::App app{"Benchmarks: ratios between figures of one run, medians of repeats"};
   app.add_option("benchmark", name, "What to measure")->required()->check(CLI::IsMember(names));
   app.add_option("--isa", isa, "auto, avx2 or avx512")->capture_default_str();
   app.add_option("--threads", threads, "0: one a hardware thread")->check(CLI::Range(0, 1024));
-  app.add_option("--repeats", repeats, "Timed runs of each")
+  app.add_option("--repeats", settings.repeats, "Timed runs of each")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
+  app.add_option("--load", settings.load, "model: a checkpoint folder, or random")
+      ->capture_default_str();
+  app.add_option("--config", settings.config, "model: config.json that random takes layers of")
+      ->capture_default_str();
+  app.add_option("--layer-ids", settings.layer_ids, "model: those layers")
+      ->delimiter(',')
+      ->capture_default_str();
+  app.add_option("--vocabulary", settings.vocabulary,
+                 "model: vocabulary of random; 0: the true one, 2 GB of embedding and head");
+  app.add_option("--tokens", settings.tokens, "model: length of the prompt")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1 << 20));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -39,7 +53,8 @@ int main(int argc, char** argv) {
     cupel::set_isa(cupel::parse_isa(isa));
     cupel::bench::choose_sgemm_core(std::string(cupel::active_isa()), argv);
     cupel::ThreadPool pool(threads);
-    benchmarks.at(name)({.pool = &pool, .repeats = repeats});
+    settings.pool = &pool;
+    benchmarks.at(name)(settings);
   } catch (const cupel::Error& error) {
     fmt::print(stderr, "cupel_bench: {}\n", error.what());
     return static_cast<int>(error.code());

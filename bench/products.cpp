@@ -49,7 +49,7 @@ void one_row(const Settings& s) {
              "ratio");
   for (const Shape& shape : flash_shapes()) {
     const auto matrices = random_matrices(shape, kCycle);
-    const auto x = random_floats(shape.k);
+    const auto x = random_inputs(*s.pool, shape, 1);
     std::vector<float> out(shape.n);
     std::size_t bytes = 0;
     for (const PackedMatrix& m : matrices) bytes += m.bytes();
@@ -75,7 +75,7 @@ void many_rows(const Settings& s) {
              "sgemm GMAC/s", "ratio");
   for (const Shape& shape : flash_shapes()) {
     const PackedMatrix matrix = random_matrix(shape, 1);
-    const auto x = random_floats(kRows * shape.k);
+    const auto x = random_inputs(*s.pool, shape, kRows);
     const auto w = random_floats(shape.n * shape.k);
     std::vector<float> out(kRows * shape.n);
     const std::function<void()> runs[] = {

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <random>
 
+#include "cupel/kernels/activation.h"
+
 namespace cupel::bench {
 namespace {
 
@@ -77,10 +79,18 @@ std::vector<PackedMatrix> random_matrices(const Shape& shape, std::size_t bytes)
 
 std::vector<float> random_floats(std::size_t count) {
   std::mt19937 random(1);
-  std::uniform_real_distribution<float> distribution(-1, 1);
+  std::normal_distribution<float> distribution;
   std::vector<float> values(count);
   for (float& v : values) v = distribution(random);
   return values;
+}
+
+std::vector<float> random_inputs(ThreadPool& pool, const Shape& shape, std::size_t rows) {
+  std::vector<float> x = random_floats(rows * shape.k);
+  if (shape.format == Format::kFp4 || shape.format == Format::kFp8) {
+    quantise_activation(pool, {.in = x.data(), .out = x.data(), .rows = rows, .width = shape.k});
+  }
+  return x;
 }
 
 }  // namespace cupel::bench

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cupel/base/thread_pool.h"
 #include "cupel/kernels/packed_matrix.h"
 
 namespace cupel::bench {
@@ -23,5 +24,7 @@ PackedMatrix random_matrix(const Shape& shape, std::size_t seed);
 // As many as at least `bytes` hold.
 std::vector<PackedMatrix> random_matrices(const Shape& shape, std::size_t bytes);
 std::vector<float> random_floats(std::size_t count);
+// Rows as the engine hands them to a product: quantised activations for FP4 and FP8.
+std::vector<float> random_inputs(ThreadPool& pool, const Shape& shape, std::size_t rows);
 
 }  // namespace cupel::bench

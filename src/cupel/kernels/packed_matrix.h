@@ -3,7 +3,8 @@
 // Logical: W [n, k] (out, in), row-major, as in the checkpoint. Packed: panels of 16 output rows;
 // within a panel the 16 values of one input index stand together, so that one vector load serves 16
 // outputs. Codes keep their stored width:
-//   kFp4   [panel][k/2][16] bytes, low nibble = even k; scales [panel][k/32][16] E8M0 bytes
+//   kFp4   [panel][k/8][16] words of 32 bits, four bits an index, lowest first;
+//          scales [panel][k/32][16] E8M0 bytes
 //   kFp8   [panel][k][16] e4m3 bytes; scales [panel][k/128] fp32 (blocks of 128 x 128)
 //   kBf16  [panel][k][16]
 //   kF32   [panel][k][16]
@@ -81,6 +82,8 @@ class PackedMatrix {
   bool is_in_place() const { return in_place_codes_ != nullptr; }
   // Bytes of the codes of one output row.
   std::size_t row_bytes() const { return row_bytes(format_, k_); }
+  // Bytes of the unit that a panel interleaves: an element, or eight of kFp4.
+  static std::size_t unit_bytes(Format format);
   static std::size_t row_bytes(Format format, std::size_t k);
   // In place: the codes of an output row, and its FP4 scales.
   const std::byte* row_codes(std::size_t row) const { return in_place_codes_ + row * row_bytes(); }
@@ -88,7 +91,7 @@ class PackedMatrix {
     return in_place_scales_ + row * (k_ / kFp4Group);
   }
 
-  // Packed: codes of one panel, starting at input index k0 (even for kFp4).
+  // Packed: codes of one panel, starting at input index k0 (a multiple of 8 for kFp4).
   const std::uint8_t* panel_codes(std::size_t panel, std::size_t k0) const {
     return codes_.data() + panel * panel_bytes() + panel_bytes() / k_ * k0;
   }

@@ -1,13 +1,14 @@
 #include "cupel/kernels/linear.h"
 
 #include <algorithm>
-#include <vector>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cupel/kernels/cpu/linear.cpp"
 #include <hwy/foreach_target.h>
 
 #include "cupel/kernels/aligned_buffer.h"
+#include "cupel/kernels/cpu/fp4_integers-inl.h"
 #include "cupel/kernels/cpu/linear_units.h"
 #include "cupel/kernels/cpu/pack_rows.h"
 #include "cupel/kernels/cpu/panel_decode-inl.h"
@@ -67,10 +68,9 @@ PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, st
     return p;
   }
   const std::size_t rows = std::min(kPanel, w.n() - panel * kPanel);
-  const std::size_t unit = format == Format::kF32 ? 4 : format == Format::kBf16 ? 2 : 1;
   std::uint8_t* to = scratch().packed.data() + slot * kInPlaceDepth * kPanel * sizeof(float);
   pack_rows(w.row_codes(panel * kPanel) + PackedMatrix::row_bytes(format, k0), w.row_bytes(), rows,
-            PackedMatrix::row_bytes(format, count), unit, to);
+            PackedMatrix::row_bytes(format, count), PackedMatrix::unit_bytes(format), to);
   p.codes = to;
   if (format == Format::kFp4) {
     constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
@@ -102,22 +102,24 @@ HWY_INLINE void few_rows(const PanelCodes* panels, const float* x, std::size_t x
       for (std::size_t r = 0; r < Rows; ++r) sum[p][r] = zero16();
     }
     const auto step = [&](std::size_t k) HWY_ATTR {
-      V16 w[Panels][kStep];
+      typename Format::Codes codes[Panels];
       HWY_UNROLL(4)
       for (std::size_t p = 0; p < Panels; ++p) {
-        Format::decode(panels[p].codes + k / kStep * Format::kStepBytes, w[p]);
-        if constexpr (kScaleWeights) {
-          for (std::size_t s = 0; s < kStep; ++s) w[p][s] = mul16(w[p][s], scale[p]);
-        }
+        codes[p] = Format::load(panels[p].codes + k / kStep * Format::kStepBytes);
       }
+      HWY_UNROLL(8)
       for (std::size_t s = 0; s < kStep; ++s) {
+        V16 w[Panels];
+        HWY_UNROLL(4)
+        for (std::size_t p = 0; p < Panels; ++p) {
+          w[p] = Format::at(codes[p], s);
+          if constexpr (kScaleWeights) w[p] = mul16(w[p], scale[p]);
+        }
         HWY_UNROLL(4)
         for (std::size_t r = 0; r < Rows; ++r) {
           const V16 value = set16(x[r * x_stride + k + s]);
           HWY_UNROLL(4)
-          for (std::size_t p = 0; p < Panels; ++p) {
-            sum[p][r] = fma16(value, w[p][s], sum[p][r]);
-          }
+          for (std::size_t p = 0; p < Panels; ++p) sum[p][r] = fma16(value, w[p], sum[p][r]);
         }
       }
     };
@@ -160,8 +162,32 @@ void store_panel(const LinearParams& p, std::size_t panel, std::size_t row0, std
   }
 }
 
+// The same for FP4, by integers where a block of every row allows it.
+template <std::size_t Panels, std::size_t Rows>
+void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, float* totals) {
+  constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
+  const LinearParams& p = *u.product;
+  const std::size_t k = p.weight->k(), blocks = k / kGroup;
+  for (std::size_t block = 0; block < blocks; ++block) {
+    bool exact = true;
+    for (std::size_t r = 0; r < Rows; ++r) exact &= u.units[r * blocks + block] != 0;
+    if (exact) {
+      integer_block<Panels, Rows>(panels, block, u.pairs + block * kGroup / 2, k / 2,
+                                  u.units + block, blocks, totals);
+      continue;
+    }
+    PanelCodes from[Panels];
+    for (std::size_t i = 0; i < Panels; ++i) {
+      from[i] = {.codes = panels[i].codes + block * kGroup / 2 * kPanel,
+                 .fp4_scales = panels[i].fp4_scales + block * kPanel};
+    }
+    few_rows<Fp4, Panels, Rows, true>(from, p.x + block * kGroup, p.x_stride, kGroup, totals);
+  }
+}
+
 template <typename Format, std::size_t Panels, std::size_t Rows, bool kScaleSum>
-void few_rows_panels(const LinearParams& p, std::size_t panel) {
+void few_rows_panels(const LinearUnit& u, std::size_t panel) {
+  const LinearParams& p = *u.product;
   const PackedMatrix& w = *p.weight;
   HWY_ALIGN float totals[Panels * Rows * kPanel] = {};
   const std::size_t depth = w.is_in_place() ? kInPlaceDepth : w.k();
@@ -169,7 +195,11 @@ void few_rows_panels(const LinearParams& p, std::size_t panel) {
     const std::size_t count = std::min(depth, w.k() - k0);
     PanelCodes codes[Panels];
     for (std::size_t i = 0; i < Panels; ++i) codes[i] = panel_at(w, panel + i, k0, count, i);
-    few_rows<Format, Panels, Rows, kScaleSum>(codes, p.x + k0, p.x_stride, count, totals);
+    if constexpr (std::is_same_v<Format, Fp4> && kScaleSum) {
+      few_rows_integers<Panels, Rows>(u, codes, totals);
+    } else {
+      few_rows<Format, Panels, Rows, kScaleSum>(codes, p.x + k0, p.x_stride, count, totals);
+    }
   }
   for (std::size_t i = 0; i < Panels; ++i) {
     store_panel(p, panel + i, 0, Rows, totals + i * Rows * kPanel, kPanel);
@@ -181,10 +211,10 @@ void few_rows_unit(const LinearUnit& u) {
   constexpr std::size_t kPanels = few_row_panels(Rows);
   std::size_t panel = u.panel_begin;
   for (; panel + kPanels <= u.panel_end; panel += kPanels) {
-    few_rows_panels<Format, kPanels, Rows, kScaleSum>(*u.product, panel);
+    few_rows_panels<Format, kPanels, Rows, kScaleSum>(u, panel);
   }
   for (; panel < u.panel_end; ++panel) {
-    few_rows_panels<Format, 1, Rows, kScaleSum>(*u.product, panel);
+    few_rows_panels<Format, 1, Rows, kScaleSum>(u, panel);
   }
 }
 
@@ -338,6 +368,10 @@ void linear_unit(const LinearUnit& u) {
   }
 }
 
+void fp4_integers(const float* x, std::size_t k, std::int32_t* pairs, float* units) {
+  to_integers(x, k, pairs, units);
+}
+
 std::size_t tile_rows() {
   return kTileRows;
 }
@@ -368,6 +402,7 @@ namespace cupel {
 HWY_EXPORT(linear_unit);
 HWY_EXPORT(tile_rows);
 HWY_EXPORT(moderate_inputs);
+HWY_EXPORT(fp4_integers);
 
 void run_linear_unit(const LinearUnit& unit) {
   HWY_DYNAMIC_DISPATCH(linear_unit)(unit);
@@ -377,6 +412,9 @@ std::size_t linear_tile_rows() {
 }
 bool linear_moderate_inputs(const float* x, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(moderate_inputs)(x, count);
+}
+void linear_fp4_integers(const float* x, std::size_t k, std::int32_t* pairs, float* units) {
+  HWY_DYNAMIC_DISPATCH(fp4_integers)(x, k, pairs, units);
 }
 
 }  // namespace cupel

@@ -17,7 +17,8 @@ struct Plan {
   const LinearParams* product;
   bool scale_sums = false;
   bool tiles = false;
-  std::size_t packed_at = 0;  // of its packed rows, in floats
+  bool integers = false;
+  std::size_t packed_at = 0;  // of its packed rows or integers, in words of 32 bits
 };
 
 bool scale_sums(const LinearParams& p) {
@@ -40,12 +41,28 @@ void pack_tile(const LinearParams& p, std::size_t row, std::size_t rows, float* 
   }
 }
 
+// Rows as integers: the pairs of all rows, then their units.
+struct Integers {
+  std::int32_t* pairs;
+  float* units;
+  std::size_t pair_stride, unit_stride;
+};
+std::size_t integer_words(std::size_t k) {
+  return k / 2 + k / PackedMatrix::kFp4Group;
+}
+Integers integers_at(float* words, std::size_t rows, std::size_t k) {
+  return {.pairs = reinterpret_cast<std::int32_t*>(words),
+          .units = words + rows * k / 2,
+          .pair_stride = k / 2,
+          .unit_stride = k / PackedMatrix::kFp4Group};
+}
+
 bool same_rows(const LinearParams& a, const LinearParams& b) {
   return a.x == b.x && a.x_stride == b.x_stride && a.rows == b.rows &&
          a.weight->k() == b.weight->k();
 }
 
-// Packed rows of the running loop; kept, so that steps do not allocate.
+// Inputs of the running loop, repacked; kept, so that steps do not allocate.
 float* packed_rows(std::size_t floats) {
   static thread_local AlignedBuffer buffer;
   if (buffer.size() < floats * sizeof(float)) buffer = AlignedBuffer(floats * sizeof(float));
@@ -59,7 +76,8 @@ void linear(ThreadPool& pool, std::span<const LinearParams> products) {
   std::vector<Plan> plans;
   struct PackJob {
     const LinearParams* product;
-    std::size_t tile, at;
+    std::size_t tile, at;  // a tile of rows; or all rows to integers
+    bool integers;
   };
   std::vector<PackJob> packs;
   std::size_t floats = 0;
@@ -69,19 +87,39 @@ void linear(ThreadPool& pool, std::span<const LinearParams> products) {
     plan.tiles = p.rows > kFewRows || p.weight->scales() == PackedMatrix::Scales::kExtreme;
     if (!plan.tiles) {
       plan.scale_sums = scale_sums(p);
-    } else if (!plans.empty() && plans.back().tiles && same_rows(*plans.back().product, p)) {
+      plan.integers = plan.scale_sums && p.weight->format() == PackedMatrix::Format::kFp4;
+    }
+    if (!plan.tiles && !plan.integers) {
+      plans.push_back(plan);
+      continue;
+    }
+    if (!plans.empty() && plans.back().tiles == plan.tiles &&
+        plans.back().integers == plan.integers && same_rows(*plans.back().product, p)) {
       plan.packed_at = plans.back().packed_at;
+    } else if (plan.integers) {
+      plan.packed_at = floats;
+      floats += p.rows * integer_words(p.weight->k());
+      packs.push_back({&p, 0, plan.packed_at, true});
     } else {
       plan.packed_at = floats;
       floats += p.rows * p.weight->k();
       const RowTiles tiles(p.rows, tile_rows);
-      for (std::size_t t = 0; t < tiles.count(); ++t) packs.push_back({&p, t, plan.packed_at});
+      for (std::size_t t = 0; t < tiles.count(); ++t)
+        packs.push_back({&p, t, plan.packed_at, false});
     }
     plans.push_back(plan);
   }
   float* packed = packed_rows(floats);
   pool.parallel_for(packs.size(), [&](std::size_t i, int) {
     const LinearParams& p = *packs[i].product;
+    if (packs[i].integers) {
+      const Integers to = integers_at(packed + packs[i].at, p.rows, p.weight->k());
+      for (std::size_t r = 0; r < p.rows; ++r) {
+        linear_fp4_integers(p.x + r * p.x_stride, p.weight->k(), to.pairs + r * to.pair_stride,
+                            to.units + r * to.unit_stride);
+      }
+      return;
+    }
     const RowTiles tiles(p.rows, tile_rows);
     const std::size_t row = tiles.begin(packs[i].tile);
     pack_tile(p, row, tiles.begin(packs[i].tile + 1) - row,
@@ -106,6 +144,12 @@ void linear(ThreadPool& pool, std::span<const LinearParams> products) {
                         .panel_begin = panel,
                         .panel_end = std::min(panel + step, end),
                         .scale_sums = plan.scale_sums};
+        if (plan.integers) {
+          const Integers from =
+              integers_at(packed + plan.packed_at, plan.product->rows, plan.product->weight->k());
+          unit.pairs = from.pairs;
+          unit.units = from.units;
+        }
         if (!plan.tiles) {
           units.push_back(unit);
           continue;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 
 #include "cupel/kernels/linear.h"
 
@@ -29,7 +30,11 @@ class RowTiles {
 struct LinearUnit {
   const LinearParams* product = nullptr;
   std::size_t panel_begin = 0, panel_end = 0;
-  bool scale_sums = false;          // a few rows: scales may be applied to block sums
+  bool scale_sums = false;  // a few rows: scales may be applied to block sums
+  // With scale_sums and kFp4: the rows as integers (fp4_integers-inl.h), [rows][k/2] and
+  // [rows][k/32].
+  const std::int32_t* pairs = nullptr;
+  const float* units = nullptr;
   const float* packed_x = nullptr;  // many rows: [tile][k][rows of the tile]; nullptr: a few rows
   std::size_t tile_begin = 0, tile_end = 0;
 };
@@ -38,5 +43,6 @@ void run_linear_unit(const LinearUnit& unit);
 // Rows of the largest register tile.
 std::size_t linear_tile_rows();
 bool linear_moderate_inputs(const float* x, std::size_t count);
+void linear_fp4_integers(const float* x, std::size_t k, std::int32_t* pairs, float* units);
 
 }  // namespace cupel

@@ -18,20 +18,6 @@ constexpr int kLowestModerate = -50;
 constexpr int kHighestModerate = 60;
 constexpr float kExtremeFp8Scale = 0x1p120f;
 
-// Bytes of the unit that panels interleave.
-std::size_t unit_bytes(Format format) {
-  switch (format) {
-    case Format::kFp4:
-    case Format::kFp8:
-      return 1;
-    case Format::kBf16:
-      return 2;
-    case Format::kF32:
-      break;
-  }
-  return 4;
-}
-
 bool moderate(float scale) {
   return scale >= std::bit_cast<float>((kLowestModerate + 127) << 23) &&
          scale <= std::bit_cast<float>((kHighestModerate + 127) << 23) &&
@@ -46,6 +32,19 @@ bool moderate(std::span<const std::byte> e8m0) {
 }
 
 }  // namespace
+
+std::size_t PackedMatrix::unit_bytes(Format format) {
+  switch (format) {
+    case Format::kFp8:
+      return 1;
+    case Format::kBf16:
+      return 2;
+    case Format::kFp4:
+    case Format::kF32:
+      break;
+  }
+  return 4;
+}
 
 std::size_t PackedMatrix::row_bytes(Format format, std::size_t k) {
   return format == Format::kFp4 ? k / 2 : k * unit_bytes(format);
