@@ -22,6 +22,10 @@ struct Settings {
 void one_row(const Settings& settings);
 // Products of 512 rows, dequantisation included, against OpenBLAS sgemm of the same shape.
 void many_rows(const Settings& settings);
+// One-row products against the same kernels free to add in any order.
+void contract(const Settings& settings);
+// Attention and choice of entries of one token at contexts of 1k to 64k.
+void context(const Settings& settings);
 // A model of true shapes: a decode step against reading the bytes it needs, and a prefill against
 // sgemm doing its multiply-adds.
 void model(const Settings& settings);

@@ -15,9 +15,9 @@
 int main(int argc, char** argv) {
   using cupel::bench::Settings;
   const std::map<std::string, void (*)(const Settings&)> benchmarks = {
-      {"one-row", cupel::bench::one_row},
-      {"many-rows", cupel::bench::many_rows},
-      {"model", cupel::bench::model},
+      {"one-row", cupel::bench::one_row}, {"many-rows", cupel::bench::many_rows},
+      {"model", cupel::bench::model},     {"contract", cupel::bench::contract},
+      {"context", cupel::bench::context},
   };
   std::vector<std::string> names;
   for (const auto& [name, run] : benchmarks) names.push_back(name);

@@ -9,6 +9,7 @@
 #include "yardstick.h"
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "cupel/base/file.h"
 #include "cupel/checkpoint/checkpoint.h"
@@ -78,6 +79,13 @@ double attention_macs(const ModelConfig& config, std::size_t tokens) {
   return macs;
 }
 
+// The most memory this process has held resident, mapped files included, in bytes.
+double peak_memory() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) * 1024;
+}
+
 void prefill_prompt(Network& network, SequenceState& state, std::size_t tokens) {
   std::vector<std::int32_t> ids(kChunk);
   for (std::size_t begin = 0; begin < tokens; begin += kChunk) {
@@ -96,13 +104,19 @@ void prefill_prompt(Network& network, SequenceState& state, std::size_t tokens) 
 void model(const Settings& s) {
   const auto weights = source(s);
   const ModelConfig& config = weights->config();
+  const double before = peak_memory();
   Network network(*weights, {}, *s.pool);
+  const double peak = peak_memory();
   ReadBandwidth memory(*s.pool);
   set_sgemm_threads(s.pool->threads());
   fmt::print("{} layers, vocabulary {}, {:.2f} GB of weights, {} threads, {}; OpenBLAS core {}\n",
              config.layers, config.vocab_size, static_cast<double>(network.weight_bytes()) * 1e-9,
              s.pool->threads(), active_isa(), sgemm_core());
 
+  fmt::print(
+      "peak memory after loading: {:.2f} GB, {:.1f}% of the weights, {:.2f} GB of it there "
+      "before\n",
+      peak * 1e-9, 100 * peak / static_cast<double>(network.weight_bytes()), before * 1e-9);
   const Needs per_token = needs(config);
   SequenceState state = network.open();
   prefill_prompt(network, state, 256);

@@ -1,6 +1,7 @@
 #include <functional>
 
 #include "benchmarks.h"
+#include "free_order.h"
 #include "measure.h"
 #include "random_matrix.h"
 #include "yardstick.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kCycle = std::size_t{1} << 30;
 constexpr std::size_t kRows = 512;
+constexpr std::size_t kExpertsTogether = 6;
 
 const char* format_name(PackedMatrix::Format format) {
   switch (format) {
@@ -50,6 +52,40 @@ void one_row(const Settings& s) {
   for (const Shape& shape : flash_shapes()) {
     const auto matrices = random_matrices(shape, kCycle);
     const auto x = random_inputs(*s.pool, shape, 1);
+    // A step multiplies by all its experts in one call; other products stand alone.
+    const std::size_t together = shape.format == PackedMatrix::Format::kFp4 ? kExpertsTogether : 1;
+    std::vector<float> out(together * shape.n);
+    std::size_t bytes = 0;
+    for (const PackedMatrix& m : matrices) bytes += m.bytes();
+    const auto multiply = [&] {
+      std::vector<LinearParams> calls;
+      for (const PackedMatrix& m : matrices) {
+        calls.push_back(product(m, x, 1, out));
+        calls.back().out += (calls.size() - 1) * shape.n;
+        if (calls.size() < together && &m != &matrices.back()) continue;
+        linear(*s.pool, calls);
+        calls.clear();
+      }
+    };
+    const std::function<void()> runs[] = {multiply, [&] { memory.read(); }};
+    const auto times = alternate(runs, s.repeats);
+    const double rate = static_cast<double>(bytes) / times[0] * 1e-9;
+    const double sum_rate = static_cast<double>(memory.bytes()) / times[1] * 1e-9;
+    fmt::print("{:18} {:5} {:>13} {:10.1f} {:10.1f} {:6.0f}%\n", shape.name,
+               format_name(shape.format), fmt::format("{} x {}", shape.n, shape.k), rate, sum_rate,
+               100 * rate / sum_rate);
+  }
+}
+
+void contract(const Settings& s) {
+  fmt::print("one row, {} threads, {}; weights cycled over 1 GiB\n", s.pool->threads(),
+             active_isa());
+  fmt::print("{:18} {:5} {:>10} {:>16} {:>20}\n", "product", "", "GB/s", "free order GB/s",
+             "time / free order");
+  for (const Shape& shape : flash_shapes()) {
+    if (shape.n % 64 != 0 || shape.k < 4096) continue;
+    const auto matrices = random_matrices(shape, kCycle);
+    const auto x = random_inputs(*s.pool, shape, 1);
     std::vector<float> out(shape.n);
     std::size_t bytes = 0;
     for (const PackedMatrix& m : matrices) bytes += m.bytes();
@@ -57,13 +93,15 @@ void one_row(const Settings& s) {
                                             for (const PackedMatrix& m : matrices)
                                               linear(*s.pool, product(m, x, 1, out));
                                           },
-                                          [&] { memory.read(); }};
+                                          [&] {
+                                            for (const PackedMatrix& m : matrices) {
+                                              free_order_product(*s.pool, m, x.data(), out.data());
+                                            }
+                                          }};
     const auto times = alternate(runs, s.repeats);
-    const double rate = static_cast<double>(bytes) / times[0] * 1e-9;
-    const double sum_rate = static_cast<double>(memory.bytes()) / times[1] * 1e-9;
-    fmt::print("{:18} {:5} {:>13} {:10.1f} {:10.1f} {:6.0f}%\n", shape.name,
-               format_name(shape.format), fmt::format("{} x {}", shape.n, shape.k), rate, sum_rate,
-               100 * rate / sum_rate);
+    const double gigabytes = static_cast<double>(bytes) * 1e-9;
+    fmt::print("{:18} {:5} {:10.1f} {:16.1f} {:20.2f}\n", shape.name, format_name(shape.format),
+               gigabytes / times[0], gigabytes / times[1], times[0] / times[1]);
   }
 }
 
