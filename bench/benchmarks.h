@@ -15,6 +15,7 @@ struct Settings {
   std::string config = "data/v4-flash/config.0731.json";  // of random weights: the full model
   std::vector<int> layer_ids = {2, 3};                    // its layers
   int vocabulary = 0;                                     // 0: as the model has it
+  std::string cupel = "build/release/bin/cupel";          // of wordmath: the program
   int tokens = 8192;                                      // of the prompt
 };
 
@@ -26,6 +27,8 @@ void many_rows(const Settings& settings);
 void contract(const Settings& settings);
 // Attention and choice of entries of one token at contexts of 1k to 64k.
 void context(const Settings& settings);
+// `cupel eval wordmath` on a tiny model against sgemm doing its multiply-adds.
+void wordmath(const Settings& settings);
 // A model of true shapes: a decode step against reading the bytes it needs, and a prefill against
 // sgemm doing its multiply-adds.
 void model(const Settings& settings);

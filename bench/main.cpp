@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
   const std::map<std::string, void (*)(const Settings&)> benchmarks = {
       {"one-row", cupel::bench::one_row}, {"many-rows", cupel::bench::many_rows},
       {"model", cupel::bench::model},     {"contract", cupel::bench::contract},
-      {"context", cupel::bench::context},
+      {"context", cupel::bench::context}, {"wordmath", cupel::bench::wordmath},
   };
   std::vector<std::string> names;
   for (const auto& [name, run] : benchmarks) names.push_back(name);
@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--vocabulary", settings.vocabulary,
                  "model: vocabulary of random; 0: the true one, 2 GB of embedding and head");
+  app.add_option("--cupel", settings.cupel, "wordmath: the program")->capture_default_str();
   app.add_option("--tokens", settings.tokens, "model: length of the prompt")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
