@@ -1,4 +1,5 @@
 // cupel_bench: how near the kernels come to what the machine can do. Ratios of one run only.
+#include <cstdio>
 #include <exception>
 #include <map>
 #include <string>
@@ -14,6 +15,8 @@
 
 int main(int argc, char** argv) {
   using cupel::bench::Settings;
+  // A run that is cut short shows what it has measured.
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::map<std::string, void (*)(const Settings&)> benchmarks = {
       {"one-row", cupel::bench::one_row}, {"many-rows", cupel::bench::many_rows},
       {"model", cupel::bench::model},     {"contract", cupel::bench::contract},
