@@ -17,6 +17,7 @@
 #include "cupel/formats/e2m1.h"
 #include "cupel/formats/e4m3.h"
 #include "cupel/formats/e8m0.h"
+#include "cupel/kernels/activation.h"
 
 namespace cupel {
 namespace {
@@ -286,6 +287,103 @@ TEST(Linear, SeveralProductsEqualOneAtATime) {
     linear(pool, products);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       EXPECT_TRUE(same_bits(outputs[i], expected[i])) << "product " << i;
+    }
+  }
+}
+
+// Inputs as quantised activations are: for FP4 most blocks are then summed in integers. Blocks of
+// few and many bits, of one value and of none stand beside each other, and some rows leave the
+// range in which scales may be taken out of the sum.
+TEST(Linear, QuantisedInputsEqualTheDocumentedOrder) {
+  test::Random random(20);
+  ThreadPool pool(2);
+  constexpr std::size_t kN = 90, kK = 512;
+  for (const Format format : {Format::kFp4, Format::kFp8}) {
+    const Matrix m = random_matrix(random, format, kN, kK);
+    for (const float spread : {0.0f, 1.0f, 4.0f, 12.0f}) {
+      std::vector<float> x = random.normals(4 * kK);
+      for (std::size_t i = 0; i < x.size(); ++i) {
+        // Wider and wider ranges within a block, until 15 bits do not hold it.
+        x[i] *= std::exp2(-spread * static_cast<float>(random.below(100)) / 99);
+        if (i / 32 % 7 == 3) x[i] = 0;
+        if (i / 32 % 7 == 5 && i % 32 != 9) x[i] = 0;
+      }
+      quantise_activation(pool, {.in = x.data(), .out = x.data(), .rows = 4, .width = kK});
+      for (const float extreme : {0.0f, 0x1p-70f, 0x1p60f, 0x1p-149f}) {
+        if (extreme != 0) x[kK + 77] = extreme;
+        const std::vector<float> expected = in_documented_order(m, x, 4);
+        for (const Isa isa : available_isas()) {
+          const IsaScope scope(isa);
+          for (const std::size_t rows : {1, 2, 3, 4}) {
+            ASSERT_TRUE(
+                same_bits(multiply(pool, m.packed, x, rows), std::span(expected).first(rows * kN)))
+                << active_isa() << " " << name_of(format) << " spread " << spread << " extreme "
+                << extreme << " rows " << rows;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Sums at the bound up to which no partial sum can round, and beyond: full blocks of the largest
+// values of one sign.
+TEST(Linear, Fp4SumsAtTheBoundOfExactness) {
+  ThreadPool pool(1);
+  constexpr std::size_t kN = 16, kK = 32;
+  const Matrix m = fp4_matrix(kN, kK, std::vector<std::uint8_t>(kN * kK / 2, 0x77),
+                              std::vector<std::uint8_t>(kN, 127));
+  for (const int largest : {16384, 21844, 21845, 21846, 32767}) {
+    for (const int last : {1, 3, largest}) {
+      std::vector<float> x(kK, static_cast<float>(largest));
+      x.back() = static_cast<float>(last);
+      const std::vector<float> expected = in_documented_order(m, x, 1);
+      for (const Isa isa : available_isas()) {
+        const IsaScope scope(isa);
+        EXPECT_TRUE(same_bits(multiply(pool, m.packed, x, 1), expected)) << largest << " " << last;
+      }
+    }
+  }
+}
+
+// The same bits from the published layout, at any alignment, as from the packed one.
+TEST(Linear, InPlaceEqualsPacked) {
+  test::Random random(21);
+  ThreadPool pool(2);
+  for (const Format format : kFormats) {
+    for (const std::size_t n : {16, 50, 90}) {
+      const std::size_t k = 672;
+      const std::size_t row_bytes = PackedMatrix::row_bytes(format, k);
+      std::vector<std::byte> codes(n * row_bytes + 1), scales(n * k / 32 + 1);
+      for (std::size_t i = 1; i < codes.size(); ++i) {
+        codes[i] = static_cast<std::byte>(random.below(256));
+        // Not a NaN, and no exponent near the ends.
+        if (format == Format::kFp8) codes[i] &= std::byte{0xbf};
+        const std::size_t unit = PackedMatrix::unit_bytes(format);
+        const bool exponent = (i - 1) % unit == unit - 1;
+        if ((format == Format::kBf16 || format == Format::kF32) && exponent) {
+          codes[i] = static_cast<std::byte>(0x3f | (random.below(2) << 7));
+        }
+      }
+      for (auto& s : scales) s = static_cast<std::byte>(117 + random.below(8));
+      PackedMatrix packed = PackedMatrix::zero(format, n, k);
+      packed.pack_codes(0, packed.panels(), codes.data() + 1);
+      PackedMatrix in_place =
+          PackedMatrix::in_place(format, n, k, codes.data() + 1, scales.data() + 1);
+      if (format == Format::kFp4) packed.pack_fp4_scales(0, packed.panels(), scales.data() + 1);
+      if (format == Format::kFp8) {
+        const std::vector<float> blocks((n + 127) / 128 * ((k + 127) / 128), 0x1p-5f);
+        packed.set_fp8_scales(blocks);
+        in_place.set_fp8_scales(blocks);
+      }
+      const std::vector<float> x = random.normals(40 * k);
+      for (const Isa isa : available_isas()) {
+        const IsaScope scope(isa);
+        for (const std::size_t rows : {1, 3, 4, 5, 40}) {
+          EXPECT_TRUE(same_bits(multiply(pool, in_place, x, rows), multiply(pool, packed, x, rows)))
+              << active_isa() << " " << name_of(format) << " n " << n << " rows " << rows;
+        }
+      }
     }
   }
 }

@@ -24,7 +24,8 @@ TEST_P(Load, TensorsAtOddOffsets) {
       odd += tensor.begin % dtype_size(tensor.dtype) != 0;
   }
   EXPECT_GT(odd, 0u);
-  const NetworkWeights weights = load_weights(checkpoint_);
+  ThreadPool pool(2);
+  const NetworkWeights weights = load_weights(checkpoint_, pool);
   EXPECT_EQ(weights.layers.size(), 5u);
   EXPECT_TRUE(std::all_of(weights.norm.begin(), weights.norm.end(),
                           [](float w) { return std::isfinite(w); }));

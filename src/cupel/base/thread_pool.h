@@ -1,7 +1,9 @@
 // A small thread pool for data-parallel loops.
 //
 // Work is handed out in units whose boundaries are chosen by the caller, never by the pool, and a
-// unit writes only its own outputs: which thread runs a unit cannot change a result.
+// unit writes only its own outputs: which thread runs a unit cannot change a result. Thread t of n
+// begins with the t-th n-th of the units and helps others when it is done: the same units fall to
+// the same threads unless one is late, so memory first touched in such a loop is near its user.
 #pragma once
 
 #include <cstddef>

@@ -48,7 +48,8 @@ std::string compute_fingerprint(const std::filesystem::path& config_file,
 
 }  // namespace
 
-Checkpoint::Checkpoint(const std::filesystem::path& folder) : folder_(folder) {
+Checkpoint::Checkpoint(const std::filesystem::path& folder)
+    : folder_(folder), shards_(std::make_shared<std::vector<SafetensorsFile>>()) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
     throw InputError(folder.string(), "a checkpoint folder", "no such folder");
@@ -56,11 +57,15 @@ Checkpoint::Checkpoint(const std::filesystem::path& folder) : folder_(folder) {
   const std::filesystem::path config_file = folder / "config.json";
   config_ = load_config(config_file);
   const ShardIndex index = read_shard_index(folder);
-  shards_.reserve(index.files.size());
-  for (const std::string& file : index.files) shards_.emplace_back(folder / file);
-  by_name_ = index_tensors(index, shards_);
-  catalogue_ = check_catalogue(config_, by_name_, shards_, index.source, drafter_stages_);
-  fingerprint_ = compute_fingerprint(config_file, shards_);
+  shards_->reserve(index.files.size());
+  for (const std::string& file : index.files) shards_->emplace_back(folder / file);
+  by_name_ = index_tensors(index, *shards_);
+  catalogue_ = check_catalogue(config_, by_name_, *shards_, index.source, drafter_stages_);
+  fingerprint_ = compute_fingerprint(config_file, *shards_);
+  // What the checks touched would else count as this process's memory until a load ends.
+  for (const SafetensorsFile& shard : *shards_) {
+    for (const Tensor& tensor : shard.tensors()) release_pages(tensor.data);
+  }
 }
 
 const Tensor* Checkpoint::find(std::string_view name) const {
@@ -74,6 +79,10 @@ const Tensor& Checkpoint::tensor(std::string_view name) const {
     throw InputError(tensor_where(folder_.string(), name), "such a tensor", "none");
   }
   return *found;
+}
+
+LentBytes Checkpoint::read(const Tensor& tensor, std::size_t begin, std::size_t count) const {
+  return LentBytes::of_map(tensor.data.subspan(begin, count));
 }
 
 std::filesystem::path resolve_model_path(const std::optional<std::string>& flag) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 
 #include "cupel/checkpoint/config.h"
 #include "cupel/checkpoint/safetensors.h"
+#include "cupel/checkpoint/weight_source.h"
 
 namespace cupel {
 
@@ -28,32 +30,35 @@ struct CatalogueEntry {
 // token routes name existing experts, and every tensor is used, skipped for a stated reason (mtp.*
 // while no drafter runs), or an error. The scales are read in full; nothing else is. Throws
 // InputError.
-class Checkpoint {
+class Checkpoint final : public WeightSource {
  public:
   explicit Checkpoint(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }
-  const ModelConfig& config() const { return config_; }
-  const std::vector<SafetensorsFile>& shards() const { return shards_; }
+  const ModelConfig& config() const override { return config_; }
+  const std::vector<SafetensorsFile>& shards() const { return *shards_; }
   const std::vector<CatalogueEntry>& catalogue() const { return catalogue_; }
 
   // Stages of the drafter in the folder, counted from the mtp.N. names; 0 without a drafter.
   int drafter_stages() const { return drafter_stages_; }
 
   // Throws InputError if there is no such tensor.
-  const Tensor& tensor(std::string_view name) const;
+  const Tensor& tensor(std::string_view name) const override;
   // nullptr if there is no such tensor.
   const Tensor* find(std::string_view name) const;
 
   // Hash over config.json and every tensor's name, dtype, shape and first 4 KiB, by ascending name
   // (so it does not depend on the split into shards): tells checkpoints apart in seconds at any
   // size. 32 hexadecimal digits.
-  const std::string& fingerprint() const { return fingerprint_; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+
+  LentBytes read(const Tensor& tensor, std::size_t begin, std::size_t count) const override;
+  std::shared_ptr<const void> map() const override { return shards_; }
 
  private:
   std::filesystem::path folder_;
   ModelConfig config_;
-  std::vector<SafetensorsFile> shards_;
+  std::shared_ptr<std::vector<SafetensorsFile>> shards_;
   std::unordered_map<std::string_view, const Tensor*> by_name_;
   std::vector<CatalogueEntry> catalogue_;
   int drafter_stages_ = 0;

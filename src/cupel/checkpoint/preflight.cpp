@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cupel/base/thread_pool.h"
+#include "cupel/checkpoint/prefetch.h"
 #include "cupel/checkpoint/weight_rows.h"
 
 namespace cupel {

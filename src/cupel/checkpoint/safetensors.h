@@ -109,6 +109,10 @@ class SafetensorsWriter {
   AtomicFile file_;
 };
 
+// A file that ends after its header, for Data::kHeaderOnly.
+void write_safetensors_header(const std::filesystem::path& path,
+                              std::span<const TensorSpec> tensors);
+
 // The same with all data at hand.
 struct TensorToWrite {
   std::string name;

@@ -43,6 +43,12 @@ std::string header_json(const std::filesystem::path& path, std::span<const Tenso
   return json;
 }
 
+void write_header(AtomicFile& file, std::string_view json) {
+  const std::uint64_t size = json.size();
+  file.write(std::as_bytes(std::span(&size, 1)));
+  file.write(json);
+}
+
 // Before the file is created: a refusal leaves nothing behind.
 std::vector<TensorSpec> checked_specs(const std::filesystem::path& path,
                                       std::span<const TensorToWrite> tensors) {
@@ -66,10 +72,16 @@ std::vector<TensorSpec> checked_specs(const std::filesystem::path& path,
 SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
                                      std::span<const TensorSpec> tensors)
     : where_(path.string()), file_(path) {
-  const std::string json = header_json(path, tensors, missing_);
-  const std::uint64_t size = json.size();
-  file_.write(std::as_bytes(std::span(&size, 1)));
-  file_.write(json);
+  write_header(file_, header_json(path, tensors, missing_));
+}
+
+void write_safetensors_header(const std::filesystem::path& path,
+                              std::span<const TensorSpec> tensors) {
+  std::uint64_t size = 0;
+  const std::string json = header_json(path, tensors, size);
+  AtomicFile file(path);
+  write_header(file, json);
+  file.commit();
 }
 
 void SafetensorsWriter::append(std::span<const std::byte> bytes) {

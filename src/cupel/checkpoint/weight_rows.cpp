@@ -5,8 +5,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "cupel/formats/bf16.h"
 #include "cupel/formats/e2m1.h"
@@ -172,17 +170,6 @@ std::string form_name(const Tensor& weight, const Tensor* scale) {
     name += fmt::format(", {} scales", dtype_name(scale->dtype));
   }
   return name;
-}
-
-void release_pages(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return;
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  // Only pages that lie wholly inside: neighbours may be in use.
-  const auto base = reinterpret_cast<std::uintptr_t>(bytes.data());
-  const auto begin = (base + page - 1) / page * page;
-  const auto end = (base + bytes.size()) / page * page;
-  if (begin >= end) return;
-  ::madvise(const_cast<std::byte*>(bytes.data()) + (begin - base), end - begin, MADV_DONTNEED);
 }
 
 }  // namespace cupel

@@ -55,7 +55,4 @@ std::string form_name(const Tensor& weight, const Tensor* scale);
 // The scales of a tensor as floats. Empty for a dtype that is no scale's.
 std::vector<float> scale_values(const Tensor& scale);
 
-// Drops pages of a map that have been read: a stream through a file larger than memory stays small.
-void release_pages(std::span<const std::byte> bytes);
-
 }  // namespace cupel

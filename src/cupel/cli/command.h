@@ -21,6 +21,7 @@ void add_fetch_command(CLI::App& app, Run& run);
 void add_generate_command(CLI::App& app, Run& run);
 void add_inspect_command(CLI::App& app, Run& run);
 void add_logits_command(CLI::App& app, Run& run);
+void add_make_random_command(CLI::App& app, Run& run);
 void add_preflight_command(CLI::App& app, Run& run);
 void add_probe_command(CLI::App& app, Run& run);
 void add_repack_command(CLI::App& app, Run& run);

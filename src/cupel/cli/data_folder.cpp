@@ -25,4 +25,14 @@ std::filesystem::path find_data_folder(const std::string& flag) {
   throw InputError("data folder", "data/ in the working directory, or --data DIR", "none");
 }
 
+std::filesystem::path find_bundled_file(const std::string& name, const std::string& section) {
+  namespace fs = std::filesystem;
+  if (fs::is_regular_file(name)) return name;
+  if (name.find('/') == std::string::npos) {
+    const fs::path bundled = find_data_folder("") / section / name;
+    if (fs::is_regular_file(bundled)) return bundled;
+  }
+  throw InputError(name, "a file, or the name of one in data/" + section, "neither");
+}
+
 }  // namespace cupel

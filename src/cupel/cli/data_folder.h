@@ -11,4 +11,8 @@ namespace cupel {
 // Throws InputError if there is none.
 std::filesystem::path find_data_folder(const std::string& flag);
 
+// `name` if it is a file; else the file of that name in `section` of the data folder. Throws
+// InputError if there is neither.
+std::filesystem::path find_bundled_file(const std::string& name, const std::string& section);
+
 }  // namespace cupel

@@ -44,6 +44,11 @@ void EngineFlags::add_common(CLI::App& app) {
   app.add_flag("--no-prefix-cache", no_prefix_cache,
                "Compute every prompt from its first token (default: start from the longest prefix "
                "that is kept). Does not change a result");
+  app.add_option(
+         "--weights", weights,
+         "repack: hold them in memory; map: use them from the files, for models larger than "
+         "memory, at a fraction of the speed. Does not change a result")
+      ->capture_default_str();
   app.add_option("--isa", isa, "auto, avx2 or avx512. Does not change a result")
       ->capture_default_str();
 }
@@ -58,7 +63,8 @@ EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendK
   return {.model = folder,
           .network = {.backend = kind,
                       .kv_dtype = parse_kv_dtype(kv_dtype),
-                      .numerics = parse_numerics(numerics)},
+                      .numerics = parse_numerics(numerics),
+                      .weights = parse_weights_form(weights)},
           .prefill_chunk = prefill_chunk,
           .threads = threads,
           .max_cache_bytes = max_cache_bytes,
@@ -67,8 +73,9 @@ EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendK
 }
 
 void exclude_engine_flags(CLI::App& app, CLI::Option& endpoint) {
-  for (const char* flag : {"--model", "--attention-backend", "--numerics", "--kv-cache-dtype",
-                           "--prefill-chunk", "--threads", "--isa"}) {
+  for (const char* flag :
+       {"--model", "--attention-backend", "--numerics", "--kv-cache-dtype", "--prefill-chunk",
+        "--threads", "--max-cache-bytes", "--no-prefix-cache", "--weights", "--isa"}) {
     endpoint.excludes(app.get_option(flag));
   }
 }

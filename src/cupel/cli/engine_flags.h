@@ -18,6 +18,7 @@ struct EngineFlags {
   std::string backend = "unified";   // likewise --attention-backend
   std::string numerics = "reference";
   std::string kv_dtype = "auto";
+  std::string weights = "repack";
   std::string isa = "auto";
   int prefill_chunk = EngineOptions{}.prefill_chunk;
   int threads = 0;

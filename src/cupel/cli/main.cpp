@@ -37,6 +37,7 @@ int main(int argc, char** argv) {
     cupel::add_generate_command(app, run);
     cupel::add_inspect_command(app, run);
     cupel::add_logits_command(app, run);
+    cupel::add_make_random_command(app, run);
     cupel::add_preflight_command(app, run);
     cupel::add_probe_command(app, run);
     cupel::add_repack_command(app, run);

@@ -1,13 +1,15 @@
-// A weight matrix repacked for the linear kernel.
+// A weight matrix for the linear kernel: repacked, or in place as published.
 //
 // Logical: W [n, k] (out, in), row-major, as in the checkpoint. Packed: panels of 16 output rows;
 // within a panel the 16 values of one input index stand together, so that one vector load serves 16
 // outputs. Codes keep their stored width:
-//   kFp4   [panel][k/2][16] bytes, low nibble = even k; scales [panel][k/32][16] E8M0 bytes
+//   kFp4   [panel][k/8][16] words of 32 bits, four bits an index, lowest first;
+//          scales [panel][k/32][16] E8M0 bytes
 //   kFp8   [panel][k][16] e4m3 bytes; scales [panel][k/128] fp32 (blocks of 128 x 128)
 //   kBf16  [panel][k][16]
 //   kF32   [panel][k][16]
-// Rows beyond n in the last panel are zero.
+// Rows beyond n in the last panel are zero. In place: codes and FP4 scales as in the checkpoint, at
+// any alignment; the kernel packs what it works on.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +17,7 @@
 #include <span>
 #include <vector>
 
-#include <hwy/aligned_allocator.h>
+#include "cupel/kernels/aligned_buffer.h"
 
 namespace cupel {
 
@@ -39,6 +41,20 @@ class PackedMatrix {
   static PackedMatrix bf16(std::size_t n, std::size_t k, std::span<const std::uint16_t> values);
   static PackedMatrix f32(std::size_t n, std::size_t k, std::span<const float> values);
 
+  // All zero, to be filled by the functions below: the codes panel by panel, from any threads.
+  static PackedMatrix zero(Format format, std::size_t n, std::size_t k);
+  // Output rows [panel_begin * 16, min(n, panel_end * 16)): their codes, row-major.
+  void pack_codes(std::size_t panel_begin, std::size_t panel_end, const std::byte* codes);
+  // The same rows' scales [rows, k/32] E8M0.
+  void pack_fp4_scales(std::size_t panel_begin, std::size_t panel_end, const std::byte* scales);
+  // [ceil(n/128), ceil(k/128)].
+  void set_fp8_scales(std::span<const float> scales);
+
+  // Bytes that must outlive the matrix: codes, and the scales of kFp4 (else nullptr), as for the
+  // functions above with all panels. The scales of kFp8 are set apart.
+  static PackedMatrix in_place(Format format, std::size_t n, std::size_t k, const std::byte* codes,
+                               const std::byte* fp4_scales);
+
   Format format() const { return format_; }
   std::size_t n() const { return n_; }
   std::size_t k() const { return k_; }
@@ -58,32 +74,58 @@ class PackedMatrix {
     return 64;
   }
   std::size_t panels() const { return (n_ + kPanel - 1) / kPanel; }
-  // Bytes held, scales included.
+  // Bytes held, scales included; in place, what is held beside the published bytes.
   std::size_t bytes() const;
+  // Bytes of codes and scales, wherever they are.
+  std::size_t stored_bytes() const;
 
-  // Codes of one panel, starting at input index k0 (even for kFp4).
-  const std::uint8_t* panel_codes(std::size_t panel, std::size_t k0) const;
-  // kFp4: the 16 E8M0 scales of the group that holds k0.
+  bool is_in_place() const { return in_place_codes_ != nullptr; }
+  // Bytes of the codes of one output row.
+  std::size_t row_bytes() const { return row_bytes(format_, k_); }
+  // Bytes of the unit that a panel interleaves: an element, or eight of kFp4.
+  static std::size_t unit_bytes(Format format);
+  static std::size_t row_bytes(Format format, std::size_t k);
+  // In place: the codes of an output row, and its FP4 scales.
+  const std::byte* row_codes(std::size_t row) const { return in_place_codes_ + row * row_bytes(); }
+  const std::byte* row_fp4_scales(std::size_t row) const {
+    return in_place_scales_ + row * (k_ / kFp4Group);
+  }
+
+  // Packed: codes of one panel, starting at input index k0 (a multiple of 8 for kFp4).
+  const std::uint8_t* panel_codes(std::size_t panel, std::size_t k0) const {
+    return codes_.data() + panel * panel_bytes() + panel_bytes() / k_ * k0;
+  }
+  // kFp4, packed: the 16 E8M0 scales of the group that holds k0.
   const std::uint8_t* fp4_scales(std::size_t panel, std::size_t k0) const {
     return fp4_scales_.data() + (panel * (k_ / kFp4Group) + k0 / kFp4Group) * kPanel;
   }
-  // kFp8: the scale of the block that holds k0.
-  float fp8_scale(std::size_t panel, std::size_t k0) const {
+  // kFp8: the scale of the block that holds k0; those of the panel's further blocks follow.
+  const float* fp8_scales(std::size_t panel, std::size_t k0) const {
     const std::size_t blocks = (k_ + kFp8Block - 1) / kFp8Block;
-    return fp8_scales_[panel * blocks + k0 / kFp8Block];
+    return fp8_scales_.data() + panel * blocks + k0 / kFp8Block;
   }
+
+  // What is known of the scales. kModerate: all are powers of two in [2^-50, 2^60], so that for
+  // inputs that are zero or in [2^-60, 2^40] no partial sum of a block leaves the normal range, and
+  // scaling the block's sum gives the bits of scaling every weight. kExtreme: some FP8 scale is
+  // 2^120 or more.
+  enum class Scales { kModerate, kOrdinary, kExtreme };
+  Scales scales() const;
 
  private:
   PackedMatrix(Format format, std::size_t n, std::size_t k);
-  std::size_t panel_bytes() const;
+  std::size_t panel_bytes() const { return row_bytes() * kPanel; }
 
   Format format_ = Format::kF32;
   std::size_t n_ = 0;
   std::size_t k_ = 0;
-  std::size_t codes_bytes_ = 0;
-  hwy::AlignedFreeUniquePtr<std::uint8_t[]> codes_;
-  std::vector<std::uint8_t> fp4_scales_;
+  AlignedBuffer codes_;
+  AlignedBuffer fp4_scales_;
   std::vector<float> fp8_scales_;
+  bool immoderate_ = false;  // a scale outside kModerate's range was seen
+  bool extreme_ = false;
+  const std::byte* in_place_codes_ = nullptr;
+  const std::byte* in_place_scales_ = nullptr;
 };
 
 }  // namespace cupel

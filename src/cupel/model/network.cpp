@@ -24,13 +24,13 @@ std::size_t size(int n) {
 
 }  // namespace
 
-Network::Network(const Checkpoint& checkpoint, const NetworkOptions& options, ThreadPool& pool)
-    : config_(checkpoint.config()),
+Network::Network(const WeightSource& source, const NetworkOptions& options, ThreadPool& pool)
+    : config_(source.config()),
       options_(options),
       pool_(pool),
-      weights_(load_weights(checkpoint)),
+      weights_(load_weights(source, pool, options.weights)),
       backend_(make_backend(options.backend, options.kv_dtype, options.numerics, config_)),
-      checkpoint_fingerprint_(checkpoint.fingerprint()) {
+      checkpoint_fingerprint_(source.fingerprint()) {
   RopeSettings rope{.dim = size(config_.rope_dim), .theta = config_.rope_theta};
   plain_frequencies_ = rope_frequencies(rope);
   rope.theta = config_.compress_rope_theta;

@@ -14,6 +14,7 @@
 #include "cupel/attention/backend.h"
 #include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/checkpoint.h"
+#include "cupel/checkpoint/weight_source.h"
 #include "cupel/kernels/numerics.h"
 #include "cupel/model/sequence_store.h"
 #include "cupel/model/step.h"
@@ -25,6 +26,7 @@ struct NetworkOptions {
   BackendKind backend = BackendKind::kUnified;
   KvDtype kv_dtype = KvDtype::kAuto;
   Numerics numerics = Numerics::kReference;
+  WeightsForm weights = WeightsForm::kRepack;  // does not change a result
 };
 
 // Tokens to append to one sequence.
@@ -50,7 +52,7 @@ std::string describe(const FaultOrigin& origin);
 
 class Network final : public SequenceStore {
  public:
-  Network(const Checkpoint& checkpoint, const NetworkOptions& options, ThreadPool& pool);
+  Network(const WeightSource& source, const NetworkOptions& options, ThreadPool& pool);
 
   SequenceState open() override;
   void close(SequenceState& state) override;

@@ -1,11 +1,15 @@
-// The weights of the target network, repacked once from the checkpoint (spec section 2.2).
+// The weights of the target network (spec section 2.2): repacked once, or used in the published
+// layout from the checkpoint's map.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
-#include "cupel/checkpoint/checkpoint.h"
+#include "cupel/base/thread_pool.h"
+#include "cupel/checkpoint/weight_source.h"
 #include "cupel/kernels/packed_matrix.h"
 
 namespace cupel {
@@ -69,11 +73,23 @@ struct NetworkWeights {
   std::vector<float> norm;  // [hidden]
   PackedMatrix head;        // [vocab, hidden], fp32 arithmetic
 
-  // Bytes held.
+  // Bytes held; of a map in use, not its own.
   std::size_t bytes = 0;
+  // With WeightsForm::kMap: what the matrices point into.
+  std::shared_ptr<const void> map;
 };
 
-// Throws InputError for a weight code that is NaN.
-NetworkWeights load_weights(const Checkpoint& checkpoint);
+enum class WeightsForm {
+  kRepack,  // all in memory, in the order the kernels read
+  kMap,     // matrices stay in the map, where there is one: slower, but as large as the disk
+};
+
+// "repack" or "map"; throws InputError otherwise.
+WeightsForm parse_weights_form(std::string_view name);
+
+// Throws InputError for a weight code that is NaN (kRepack: all are read; kMap: none) and for FP4
+// scales that are no powers of two.
+NetworkWeights load_weights(const WeightSource& source, ThreadPool& pool,
+                            WeightsForm form = WeightsForm::kRepack);
 
 }  // namespace cupel

@@ -1,91 +1,156 @@
 #include "cupel/kernels/packed_matrix.h"
 
+#include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cassert>
 #include <cstring>
 
+#include "cupel/formats/e8m0.h"
+#include "cupel/kernels/cpu/pack_rows.h"
+
 namespace cupel {
-
-PackedMatrix::PackedMatrix(Format format, std::size_t n, std::size_t k)
-    : format_(format), n_(n), k_(k), codes_bytes_(panels() * panel_bytes()) {
-  codes_ = hwy::AllocateAligned<std::uint8_t>(codes_bytes_);
-  std::memset(codes_.get(), 0, codes_bytes_);
-}
-
-std::size_t PackedMatrix::panel_bytes() const {
-  switch (format_) {
-    case Format::kFp4:
-      return k_ / 2 * kPanel;
-    case Format::kFp8:
-      return k_ * kPanel;
-    case Format::kBf16:
-      return k_ * kPanel * sizeof(std::uint16_t);
-    case Format::kF32:
-      return k_ * kPanel * sizeof(float);
-  }
-  return 0;
-}
-
-std::size_t PackedMatrix::bytes() const {
-  return codes_bytes_ + fp4_scales_.size() + fp8_scales_.size() * sizeof(float);
-}
-
-const std::uint8_t* PackedMatrix::panel_codes(std::size_t panel, std::size_t k0) const {
-  return codes_.get() + panel * panel_bytes() + panel_bytes() / k_ * k0;
-}
-
 namespace {
 
-// out[panel][i][lane] = in[panel * 16 + lane][i] for elements of type T.
-template <typename T>
-void transpose_panels(std::size_t n, std::size_t k, const T* in, std::uint8_t* out) {
-  for (std::size_t row = 0; row < n; ++row) {
-    const std::size_t panel = row / PackedMatrix::kPanel, lane = row % PackedMatrix::kPanel;
-    std::uint8_t* to = out + (panel * k * PackedMatrix::kPanel + lane) * sizeof(T);
-    for (std::size_t i = 0; i < k; ++i) {
-      std::memcpy(to + i * PackedMatrix::kPanel * sizeof(T), in + row * k + i, sizeof(T));
-    }
-  }
+using Format = PackedMatrix::Format;
+
+constexpr int kLowestModerate = -50;
+constexpr int kHighestModerate = 60;
+constexpr float kExtremeFp8Scale = 0x1p120f;
+
+bool moderate(float scale) {
+  return scale >= std::bit_cast<float>((kLowestModerate + 127) << 23) &&
+         scale <= std::bit_cast<float>((kHighestModerate + 127) << 23) &&
+         e8m0_from_float(scale).has_value();
+}
+
+bool moderate(std::span<const std::byte> e8m0) {
+  return std::ranges::all_of(e8m0, [](std::byte b) {
+    const int exponent = std::to_integer<int>(b) - kE8m0Bias;
+    return exponent >= kLowestModerate && exponent <= kHighestModerate;
+  });
 }
 
 }  // namespace
 
+std::size_t PackedMatrix::unit_bytes(Format format) {
+  switch (format) {
+    case Format::kFp8:
+      return 1;
+    case Format::kBf16:
+      return 2;
+    case Format::kFp4:
+    case Format::kF32:
+      break;
+  }
+  return 4;
+}
+
+std::size_t PackedMatrix::row_bytes(Format format, std::size_t k) {
+  return format == Format::kFp4 ? k / 2 : k * unit_bytes(format);
+}
+
+PackedMatrix::PackedMatrix(Format format, std::size_t n, std::size_t k)
+    : format_(format), n_(n), k_(k) {}
+
+PackedMatrix PackedMatrix::zero(Format format, std::size_t n, std::size_t k) {
+  assert(format != Format::kFp4 || k % kFp4Group == 0);
+  PackedMatrix m(format, n, k);
+  m.codes_ = AlignedBuffer(m.panels() * m.panel_bytes());
+  if (format == Format::kFp4) {
+    m.fp4_scales_ = AlignedBuffer(m.panels() * (k / kFp4Group) * kPanel);
+  }
+  return m;
+}
+
+void PackedMatrix::pack_codes(std::size_t panel_begin, std::size_t panel_end,
+                              const std::byte* codes) {
+  for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
+    pack_rows(codes + (panel - panel_begin) * kPanel * row_bytes(), row_bytes(),
+              std::min(kPanel, n_ - panel * kPanel), row_bytes(), unit_bytes(format_),
+              codes_.data() + panel * panel_bytes());
+  }
+}
+
+void PackedMatrix::pack_fp4_scales(std::size_t panel_begin, std::size_t panel_end,
+                                   const std::byte* scales) {
+  const std::size_t groups = k_ / kFp4Group;
+  for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
+    const std::size_t rows = std::min(kPanel, n_ - panel * kPanel);
+    const std::byte* from = scales + (panel - panel_begin) * kPanel * groups;
+    pack_rows(from, groups, rows, groups, 1, fp4_scales_.data() + panel * groups * kPanel);
+    if (!moderate(std::span(from, rows * groups))) std::atomic_ref(immoderate_).store(true);
+  }
+}
+
+void PackedMatrix::set_fp8_scales(std::span<const float> scales) {
+  const std::size_t blocks = (k_ + kFp8Block - 1) / kFp8Block;
+  assert(scales.size() == (n_ + kFp8Block - 1) / kFp8Block * blocks);
+  fp8_scales_.resize(panels() * blocks);
+  for (std::size_t panel = 0; panel < panels(); ++panel) {
+    const float* from = scales.data() + panel * kPanel / kFp8Block * blocks;
+    std::memcpy(fp8_scales_.data() + panel * blocks, from, blocks * sizeof(float));
+  }
+  for (const float scale : scales) {
+    immoderate_ |= !moderate(scale);
+    extreme_ |= !(scale < kExtremeFp8Scale);
+  }
+}
+
+PackedMatrix PackedMatrix::in_place(Format format, std::size_t n, std::size_t k,
+                                    const std::byte* codes, const std::byte* fp4_scales) {
+  PackedMatrix m(format, n, k);
+  m.in_place_codes_ = codes;
+  m.in_place_scales_ = fp4_scales;
+  // Not looked at: it would read them all.
+  m.immoderate_ = format == Format::kFp4;
+  return m;
+}
+
+PackedMatrix::Scales PackedMatrix::scales() const {
+  if (extreme_) return Scales::kExtreme;
+  return immoderate_ ? Scales::kOrdinary : Scales::kModerate;
+}
+
+std::size_t PackedMatrix::bytes() const {
+  return codes_.size() + fp4_scales_.size() + fp8_scales_.size() * sizeof(float);
+}
+
+std::size_t PackedMatrix::stored_bytes() const {
+  const std::size_t scales = format_ == Format::kFp4 ? k_ / kFp4Group : 0;
+  return n_ * (row_bytes() + scales) + fp8_scales_.size() * sizeof(float);
+}
+
 PackedMatrix PackedMatrix::fp4(std::size_t n, std::size_t k, std::span<const std::uint8_t> codes,
                                std::span<const std::uint8_t> scales) {
-  assert(k % kFp4Group == 0 && codes.size() == n * k / 2 && scales.size() == n * k / kFp4Group);
-  PackedMatrix m(Format::kFp4, n, k);
-  transpose_panels(n, k / 2, codes.data(), m.codes_.get());
-  // Padding rows have scale 2^0: their codes are zero.
-  m.fp4_scales_.assign(m.panels() * (k / kFp4Group) * kPanel, 127);
-  transpose_panels(n, k / kFp4Group, scales.data(), m.fp4_scales_.data());
+  assert(codes.size() == n * k / 2 && scales.size() == n * k / kFp4Group);
+  PackedMatrix m = zero(Format::kFp4, n, k);
+  m.pack_codes(0, m.panels(), std::as_bytes(codes).data());
+  m.pack_fp4_scales(0, m.panels(), std::as_bytes(scales).data());
   return m;
 }
 
 PackedMatrix PackedMatrix::fp8(std::size_t n, std::size_t k, std::span<const std::uint8_t> codes,
                                std::span<const float> scales) {
-  const std::size_t blocks = (k + kFp8Block - 1) / kFp8Block;
-  assert(codes.size() == n * k && scales.size() == (n + kFp8Block - 1) / kFp8Block * blocks);
-  PackedMatrix m(Format::kFp8, n, k);
-  transpose_panels(n, k, codes.data(), m.codes_.get());
-  m.fp8_scales_.resize(m.panels() * blocks);
-  for (std::size_t panel = 0; panel < m.panels(); ++panel) {
-    const float* from = scales.data() + panel * kPanel / kFp8Block * blocks;
-    std::memcpy(m.fp8_scales_.data() + panel * blocks, from, blocks * sizeof(float));
-  }
+  assert(codes.size() == n * k);
+  PackedMatrix m = zero(Format::kFp8, n, k);
+  m.pack_codes(0, m.panels(), std::as_bytes(codes).data());
+  m.set_fp8_scales(scales);
   return m;
 }
 
 PackedMatrix PackedMatrix::bf16(std::size_t n, std::size_t k,
                                 std::span<const std::uint16_t> values) {
   assert(values.size() == n * k);
-  PackedMatrix m(Format::kBf16, n, k);
-  transpose_panels(n, k, values.data(), m.codes_.get());
+  PackedMatrix m = zero(Format::kBf16, n, k);
+  m.pack_codes(0, m.panels(), std::as_bytes(values).data());
   return m;
 }
 
 PackedMatrix PackedMatrix::f32(std::size_t n, std::size_t k, std::span<const float> values) {
   assert(values.size() == n * k);
-  PackedMatrix m(Format::kF32, n, k);
-  transpose_panels(n, k, values.data(), m.codes_.get());
+  PackedMatrix m = zero(Format::kF32, n, k);
+  m.pack_codes(0, m.panels(), std::as_bytes(values).data());
   return m;
 }
 

@@ -1,0 +1,94 @@
+#include "cupel/kernels/cpu/pack_rows.h"
+
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "cupel/kernels/cpu/pack_rows.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace cupel {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr std::size_t kRows = 16;
+
+// Sixteen bytes of each of sixteen rows. Interleaving rows i and i + 8 rotates the index (row,
+// unit) by one bit; four times, and the row is the inner index, whatever the unit.
+template <typename T>
+HWY_INLINE void transpose(const std::byte* in, std::size_t stride, std::uint8_t* out) {
+  const hn::FixedTag<T, 16 / sizeof(T)> d;
+  const hn::FixedTag<std::uint8_t, 16> d8;
+  hn::Vec<decltype(d)> v[kRows], w[kRows];
+  HWY_UNROLL(16)
+  for (std::size_t i = 0; i < kRows; ++i) {
+    v[i] = hn::BitCast(d, hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(in) + i * stride));
+  }
+  const auto round = [&](const auto* from, auto* to) HWY_ATTR {
+    HWY_UNROLL(8)
+    for (std::size_t i = 0; i < kRows / 2; ++i) {
+      to[2 * i] = hn::InterleaveLower(d, from[i], from[i + kRows / 2]);
+      to[2 * i + 1] = hn::InterleaveUpper(d, from[i], from[i + kRows / 2]);
+    }
+  };
+  round(v, w);
+  round(w, v);
+  round(v, w);
+  round(w, v);
+  HWY_UNROLL(16)
+  for (std::size_t i = 0; i < kRows; ++i) hn::StoreU(hn::BitCast(d8, v[i]), d8, out + 16 * i);
+}
+
+template <typename T>
+void pack(const std::byte* in, std::size_t stride, std::size_t rows, std::size_t bytes,
+          std::uint8_t* out) {
+  std::size_t i = 0;
+  if (rows == kRows) {
+    for (; i + 16 <= bytes; i += 16) transpose<T>(in + i, stride, out + i * kRows);
+  }
+  for (; i < bytes; i += sizeof(T)) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      std::memcpy(out + i * kRows + row * sizeof(T), in + row * stride + i, sizeof(T));
+    }
+  }
+}
+
+void pack8(const std::byte* in, std::size_t stride, std::size_t rows, std::size_t bytes,
+           std::uint8_t* out) {
+  pack<std::uint8_t>(in, stride, rows, bytes, out);
+}
+void pack16(const std::byte* in, std::size_t stride, std::size_t rows, std::size_t bytes,
+            std::uint8_t* out) {
+  pack<std::uint16_t>(in, stride, rows, bytes, out);
+}
+void pack32(const std::byte* in, std::size_t stride, std::size_t rows, std::size_t bytes,
+            std::uint8_t* out) {
+  pack<std::uint32_t>(in, stride, rows, bytes, out);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace cupel
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace cupel {
+
+HWY_EXPORT(pack8);
+HWY_EXPORT(pack16);
+HWY_EXPORT(pack32);
+
+void pack_rows(const std::byte* in, std::size_t stride, std::size_t rows, std::size_t bytes,
+               std::size_t unit, std::uint8_t* out) {
+  if (unit == 1) {
+    HWY_DYNAMIC_DISPATCH(pack8)(in, stride, rows, bytes, out);
+  } else if (unit == 2) {
+    HWY_DYNAMIC_DISPATCH(pack16)(in, stride, rows, bytes, out);
+  } else {
+    HWY_DYNAMIC_DISPATCH(pack32)(in, stride, rows, bytes, out);
+  }
+}
+
+}  // namespace cupel
+#endif  // HWY_ONCE
