@@ -104,7 +104,7 @@ std::vector<FactRow> fact_rows(const PreflightReport& report,
     });
   }
   side("indexer selects from", [](const F& f, const C&) {
-    return fmt::format("{} visible tokens on", f.indexer_idle_below + 1);
+    return fmt::format("{} visible tokens on", f.indexer_idle_below);
   });
   return rows;
 }
