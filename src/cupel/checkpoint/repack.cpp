@@ -185,9 +185,11 @@ class Repacker {
       prefetch(output.weight->data);
     }
     std::vector<ConvertedExpert> converted(weights.size());
+    for (ConvertedExpert& expert : converted) expert.bytes = stream.spare();
     pool.parallel_for(weights.size(), [&](std::size_t i, int) {
       const Tensor* scale = scale_of(*weights[i]);
-      converted[i] = convert_expert(*weights[i], scale, options_.experts);
+      converted[i] =
+          convert_expert(*weights[i], scale, options_.experts, std::move(converted[i].bytes));
       release_pages(weights[i]->data);
       if (scale != nullptr) release_pages(scale->data);
     });

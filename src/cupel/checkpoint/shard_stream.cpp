@@ -27,6 +27,7 @@ struct ShardStream::State {
   std::condition_variable ready;  // of the caller
   std::deque<Job> jobs;
   std::size_t waiting_bytes = 0;
+  std::vector<std::vector<std::uint8_t>> spare;
   bool busy = false;
   bool stopping = false;
   std::exception_ptr error;  // nothing is written after the first
@@ -95,9 +96,21 @@ void ShardStream::begin(const std::filesystem::path& shard, std::vector<TensorSp
 
 void ShardStream::append(std::vector<std::uint8_t> bytes) {
   const std::size_t size = bytes.size();
-  state_->add(size, [state = state_.get(), bytes = std::move(bytes)] {
+  state_->add(size, [state = state_.get(), bytes = std::move(bytes)]() mutable {
     state->writer->append(std::as_bytes(std::span(bytes)));
+    constexpr std::size_t kWorthKeeping = 1u << 20;
+    if (bytes.size() < kWorthKeeping) return;
+    const std::scoped_lock lock(state->mutex);
+    state->spare.push_back(std::move(bytes));
   });
+}
+
+std::vector<std::uint8_t> ShardStream::spare() {
+  const std::scoped_lock lock(state_->mutex);
+  if (state_->spare.empty()) return {};
+  std::vector<std::uint8_t> storage = std::move(state_->spare.back());
+  state_->spare.pop_back();
+  return storage;
 }
 
 void ShardStream::copy(std::span<const std::byte> mapped) {

@@ -26,6 +26,8 @@ class ShardStream {
   ~ShardStream();
 
   void begin(const std::filesystem::path& shard, std::vector<TensorSpec> tensors);
+  // Storage of bytes that were written, or an empty vector.
+  std::vector<std::uint8_t> spare();
   // The next bytes of the shard.
   void append(std::vector<std::uint8_t> bytes);
   // The same from a map that outlives the stream: read ahead, and released when written.
