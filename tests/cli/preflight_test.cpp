@@ -1,12 +1,9 @@
 // preflight and repack as a user runs them.
-#include <fstream>
-
 #include "cli/cupel_program.h"
 #include "support/made_checkpoint.h"
 #include "support/temporary_folder.h"
 #include "support/tiny_checkpoint.h"
 #include <nlohmann/json.hpp>
-#include <sys/resource.h>
 
 namespace cupel {
 namespace {
@@ -79,29 +76,6 @@ TEST(InspectCommand, FullSizeByHeadersAlone) {
   EXPECT_EQ(json.at("skipped").at("no drafter runs").at("bytes"),
             166'878'536'440U - 156'015'698'140U);
   expect_refused(cupel_program({"inspect", folder.path()}), {"model-00001.safetensors"});
-}
-
-// Files of 2.3 GB each (holes: no disk is used), one gigabyte of it in one tensor that differs.
-// Pages of maps count as resident memory.
-TEST(PreflightCommand, MemoryDoesNotGrowWithTheFiles) {
-  const TemporaryFolder before;
-  const TemporaryFolder after;
-  const std::string config = test::cut_config(published("config.preview.json"), 3, 8, 129280);
-  for (const TemporaryFolder* folder : {&before, &after}) {
-    EXPECT_GT(CheckpointMaker(folder->path(), config, 0, Content::kHoles).bytes(), 2'200'000'000U);
-  }
-  const auto shard = after.path() / "model-00001.safetensors";
-  std::fstream(shard, std::ios::in | std::ios::out | std::ios::binary)
-      .seekp(1'000'000'000)
-      .write("\x3f\x3f", 2);
-  const CommandResult result =
-      cupel_program({"preflight", before.path(), after.path(), "--no-numerics"});
-  EXPECT_EQ(result.exit_code, 2) << result.err << result.out.substr(0, 1000);
-  EXPECT_THAT(result.out, HasSubstr("embed.weight"));
-  rusage children{};
-  ASSERT_EQ(::getrusage(RUSAGE_CHILDREN, &children), 0);
-  EXPECT_LT(children.ru_maxrss, 512 << 10) << "KiB";
-  RecordProperty("peak_mib", std::to_string(children.ru_maxrss >> 10));
 }
 
 }  // namespace

@@ -73,19 +73,20 @@ void RepackOutput::open(const std::string& plan) {
   std::error_code error;
   if (fs::create_directory(partial_, error)) return write_atomically(plan_path, plan);
   if (error) throw InputError(partial_.string(), "a folder that can be created", error.message());
-  if (fs::is_empty(partial_, error)) return write_atomically(plan_path, plan);
-  if (!fs::exists(plan_path, error) || read_file(plan_path) != plan) {
+  // Files that were being written when a run ended; the plan itself may be among them.
+  std::vector<fs::path> torn;
+  bool begun = false;
+  for (const auto& entry : fs::directory_iterator(partial_)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find(".tmp") != std::string::npos) torn.push_back(entry.path());
+    begun = begun || !name.starts_with(std::string(kPlanFile) + ".tmp");
+  }
+  if (begun && (!is_there(plan_path) || read_file(plan_path) != plan)) {
     throw InputError(partial_.string(), "nothing, or an interrupted run of the same repack",
                      "something else");
   }
-  // Files that were being written when the run ended.
-  std::vector<fs::path> torn;
-  for (const auto& entry : fs::directory_iterator(partial_)) {
-    if (entry.path().filename().string().find(".tmp") != std::string::npos) {
-      torn.push_back(entry.path());
-    }
-  }
   for (const fs::path& path : torn) fs::remove(path, error);
+  if (!begun) write_atomically(plan_path, plan);
 }
 
 void RepackOutput::require_space(std::uint64_t bytes) const {
