@@ -1,6 +1,7 @@
 # The commands of a developer and of .ci/run. The build itself is CMake's (CMakePresets.json).
 .DEFAULT_GOAL := help
-.PHONY: FORCE help deps build assay check check-long configure-sanitize sanitize fuzz format format-check tidy clean
+.PHONY: FORCE help deps build assay check check-browser check-long configure-sanitize sanitize tsan fuzz format \
+	format-check tidy clean
 # Prerequisites run in the order written: install, then build, then use.
 .NOTPARALLEL:
 
@@ -30,16 +31,18 @@ help:
 	@echo 'make assay         install what is needed, build, assay both bundled checkpoints'
 	@echo '                   (FP8=1: also as FP8 repacks, made in build/models)'
 	@echo 'make check         install what is needed, build, run all tests'
+	@echo 'make check-browser the HTML report in headless Chromium, at the width of a laptop and a phone'
 	@echo 'make check-long    the full simulations of the statistics, about ten minutes on two cores'
 	@echo 'make deps          install the packages (Debian 12, Ubuntu 24.04; root or sudo)'
 	@echo 'make build         release build in build/release'
 	@echo 'make sanitize      fast tests under the address and undefined-behaviour sanitizers'
+	@echo 'make tsan          threads of the engine under the thread sanitizer'
 	@echo 'make fuzz          every fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) seconds'
 	@echo 'make format        format the sources; format-check only looks'
 	@echo 'make tidy          clang-tidy on src'
 	@echo 'make clean         remove build'
 	@echo 'JOBS=$(JOBS) and TEST_JOBS=$(TEST_JOBS) set how much runs at once.'
-	@echo 'sanitize, fuzz, format and tidy need scripts/install-deps.sh --ci.'
+	@echo 'check-browser, sanitize, fuzz, format and tidy need scripts/install-deps.sh --ci.'
 
 deps:
 	scripts/install-deps.sh
@@ -68,9 +71,13 @@ build/models/%-fp8: models/% FORCE
 check: deps build
 	$(CTEST) --test-dir build/release -LE long
 
+# Needs Chromium, and fails without it. Pages and screenshots are left in build/browser.
+check-browser: build
+	python3 tests/browser/check_report_pages.py build/release/bin/cupel build/browser
+
 # The last full output is kept: docs/calibration.log.
 check-long: deps build
-	cmake --build --preset release -j$(JOBS) --target calibration_long
+	cmake --build --preset release -j$(JOBS) --target long_tests
 	$(CTEST) --verbose --test-dir build/release -L long
 
 configure-sanitize:
@@ -80,6 +87,13 @@ configure-sanitize:
 sanitize: configure-sanitize
 	cmake --build --preset sanitize -j$(JOBS)
 	$(CTEST) --test-dir build/sanitize -L fast
+
+# The soak of the engine's thread, 1,000 requests.
+tsan:
+	clangxx=$$(scripts/llvm-tool.sh clang++) && \
+	cmake --preset tsan -DCMAKE_CXX_COMPILER=$$clangxx
+	cmake --build --preset tsan -j$(JOBS)
+	$(CTEST) --test-dir build/tsan -R 'EngineThread|Soak'
 
 fuzz: configure-sanitize
 	cmake --build --preset sanitize -j$(JOBS) --target fuzzers

@@ -36,6 +36,9 @@ function(cupel_library name)
   target_link_libraries(cupel_${name} PUBLIC cupel_options ${ARG_LINK})
 endfunction()
 
+# Minutes long: built and run by `make check-long` alone.
+add_custom_target(long_tests)
+
 # cupel_test(NAME SOURCES file... LINK target... [LABELS label...]): the gtest program NAME_test.
 # Tests find their data under CUPEL_SOURCE_DIR. Those labelled fast are the ones of the sanitizer build.
 function(cupel_test name)
@@ -52,4 +55,16 @@ function(cupel_test name)
   if("fast" IN_LIST ARG_LABELS)
     add_dependencies(fast_tests ${name}_test)
   endif()
+endfunction()
+
+# cupel_long_test(NAME SOURCES file... LINK target...): the gtest program NAME, one test labelled long.
+function(cupel_long_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} EXCLUDE_FROM_ALL ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gmock GTest::gtest_main)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+  target_compile_definitions(${name} PRIVATE CUPEL_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 3600 PROCESSORS 2)
+  add_dependencies(long_tests ${name})
 endfunction()

@@ -6,8 +6,8 @@ set -euo pipefail
 packages=(
   g++ make cmake ninja-build pkg-config git
   libhwy-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev
-  libutf8proc-dev libpcre2-dev libxxhash-dev libboost-dev libcpp-httplib-dev
-  libgtest-dev libgmock-dev librapidcheck-dev
+  libutf8proc-dev libpcre2-dev libxxhash-dev libboost-dev libpugixml-dev libcpp-httplib-dev
+  libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev
 )
 
 fail() {
@@ -31,6 +31,9 @@ missing_packages() {
       echo "$package"
   done
 }
+
+# For make check-browser. Without its own fonts Chromium draws no text.
+browser=(chromium fonts-dejavu-core python3)
 
 # The LLVM packages of one version, in the order of preference: 16, which fixes the formatting, or
 # the lowest newer one.
@@ -64,7 +67,7 @@ updated=0
 if ((ci)); then
   for version in 16 17 18 19; do
     read -ra llvm <<< "$(llvm_packages "$version")"
-    if [[ -z $(missing_packages "${llvm[@]}" ccache) ]]; then
+    if [[ -z $(missing_packages "${llvm[@]}" ccache "${browser[@]}") ]]; then
       ci=0
       break
     fi
@@ -74,6 +77,7 @@ if ((ci)); then
   as_root apt-get update -q
   updated=1
   add_llvm
+  packages+=("${browser[@]}")
 fi
 
 mapfile -t missing < <(missing_packages "${packages[@]}")

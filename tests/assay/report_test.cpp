@@ -35,7 +35,7 @@ AssayReport example() {
   auto [ref, cand] = test::single_runs(1319, 40, 40);
   cand.name = "tiny-v4-preview/packed";
   const Comparison c = compare(ref, cand, true);
-  report.comparisons = {{c, decide(c, {1, kDecisionZ, kAlpha})}};
+  report.comparisons = {{.comparison = c, .decision = decide(c, {1, kDecisionZ, kAlpha})}};
   report.records = {{"tiny-v4-preview/unified", "out/a.jsonl"},
                     {"tiny-v4-preview/packed", "out/b.jsonl"}};
   return report;
@@ -117,8 +117,8 @@ TEST(CellRow, TakesAccuracyFromOutcomesAndRatesFromTheRun) {
   EXPECT_EQ(r.name, "c");
   EXPECT_DOUBLE_EQ(r.accuracy, 0.75);
   EXPECT_DOUBLE_EQ(r.accuracy95.low, wilson(3, 4, 0.95).low);
-  EXPECT_DOUBLE_EQ(r.strict_accuracy, 0.25);
-  EXPECT_DOUBLE_EQ(r.truncated_share, 0.125);
+  EXPECT_DOUBLE_EQ(r.strict_accuracy.value_or(-1), 0.25);
+  EXPECT_DOUBLE_EQ(r.truncated_share.value_or(-1), 0.125);
   EXPECT_DOUBLE_EQ(r.seconds, 9);
   EXPECT_DOUBLE_EQ(r.output_tokens_per_second, 3);
 }

@@ -170,15 +170,17 @@ TEST_P(Attend, ACopyContinuesAsTheOriginalAndApart) {
   ThreadPool pool(1);
   const Sequence sequence(107, 300, ratio()), other(108, 300, ratio());
   const auto backend = setting().make();
-  const int original = backend->open(), copy = backend->open(), used = backend->open();
+  const int original = backend->open(), dirty = backend->open();
   Output expected, dirt, continued;
-  // The slot copied to has held something longer before.
-  const Part before{&other, used, 0, 300, &dirt};
+  // The slot forked into has held something longer before.
+  const Part before{&other, dirty, 0, 300, &dirt};
   run_step(pool, *backend, layer(), {&before, 1});
+  backend->close(dirty);
   const Part prefix{&sequence, original, 0, 200, &expected};
   run_step(pool, *backend, layer(), {&prefix, 1});
-  backend->copy(original, used);
-  backend->copy(original, copy);
+  const int used = backend->fork(original, 200), copy = backend->fork(original, 200);
+  ASSERT_EQ(used, dirty);
+  EXPECT_TRUE(backend->owners_agree());
   // Another continuation in one copy leaves the original and the other copy alone.
   Output apart;
   const Part otherwise{&other, copy, 200, 100, &apart};
@@ -189,6 +191,10 @@ TEST_P(Attend, ACopyContinuesAsTheOriginalAndApart) {
   run_step(pool, *backend, layer(), {&same_rest, 1});
   EXPECT_TRUE(same_bits(continued.out, std::span(expected.out).subspan(200 * kHeads * kRow)));
   EXPECT_FALSE(same_bits(apart.out, continued.out));
+  EXPECT_TRUE(backend->owners_agree());
+  for (const int slot : {original, copy, used}) backend->close(slot);
+  EXPECT_TRUE(backend->owners_agree());
+  EXPECT_EQ(backend->bytes_in_use(), 0U);
 }
 
 TEST(AttendSelection, IsAscendingVisibleAndOfTheRightSize) {

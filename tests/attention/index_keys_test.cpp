@@ -179,13 +179,16 @@ TEST_P(Slots, AreApartAndCopiesEqual) {
   fill(0, 0);
   fill(1, 1);
   keys->open(2);
-  keys->copy(0, 2);
+  keys->fork(0, 2, p.count);
   EXPECT_TRUE(same_bits(scores(0), expected));
   EXPECT_TRUE(same_bits(scores(2), expected));
   EXPECT_TRUE(same_bits(std::span<const float>(scores(1)).first(149),
                         std::span<const float>(expected).last(149)));
-  // A copy is no reference.
-  keys->store(0, 3, p.keys.data());
+  // Full pages are shared, the part-used last one is not: both go on by themselves.
+  EXPECT_EQ(keys->bytes_in_use() - empty,
+            2 * keys->sequence_bytes(p.count) + keys->sequence_bytes(1));
+  EXPECT_TRUE(keys->owners_agree());
+  keys->store(0, 149, p.keys.data());
   EXPECT_TRUE(same_bits(scores(2), expected));
   EXPECT_FALSE(same_bits(scores(0), expected));
   for (const int slot : {1, 0, 2}) keys->close(slot);
@@ -203,7 +206,7 @@ class GivenScores final : public IndexKeys {
   explicit GivenScores(Floats scores) : scores_(std::move(scores)) {}
   void open(int) override {}
   void close(int) override {}
-  void copy(int, int) override {}
+  void fork(int, int, std::size_t) override {}
   void reserve(int, std::size_t) override {}
   void store(int, std::size_t, const float*) override {}
   void score(int, std::size_t count, const float*, const float*, float* out) const override {
@@ -211,6 +214,8 @@ class GivenScores final : public IndexKeys {
     std::copy_n(scores_.data(), count, out);
   }
   std::size_t bytes_in_use() const override { return 0; }
+  std::size_t sequence_bytes(std::size_t) const override { return 0; }
+  bool owners_agree() const override { return true; }
 
  private:
   Floats scores_;

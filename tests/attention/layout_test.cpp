@@ -122,12 +122,12 @@ TEST(PackedLayout, EntryLiesInItsPage) {
 TEST(UnifiedLayout, Bf16RowIsTheRawRow) {
   UnifiedRows rows(UnifiedRowForm::kBf16, 4, 128);
   EXPECT_EQ(rows.record_bytes(), 1024u);
-  EXPECT_EQ(rows.nope().row_bytes(), 1024u);
+  EXPECT_EQ(rows.nope().element_bytes(), 1024u);
   test::Random random(131);
   const std::vector<float> row = random.bf16_normals(kKvDim);
   rows.open(0);
   rows.write_window(0, 130, record_of(rows, row.data()).data());
-  const std::byte* stored = rows.nope().row(2);
+  const std::byte* stored = rows.nope().at(2);
   for (std::size_t i = 0; i < kKvDim; ++i) {
     std::uint16_t bits = 0;
     std::memcpy(&bits, stored + 2 * i, sizeof bits);
@@ -136,21 +136,21 @@ TEST(UnifiedLayout, Bf16RowIsTheRawRow) {
 }
 
 void expect_unified_fp8(const UnifiedRows& rows, std::size_t number, const KnownRow& known) {
-  const std::byte* nope = rows.nope().row(number);
+  const std::byte* nope = rows.nope().at(number);
   expect_nope(nope);
   for (std::size_t t = 0; t < 7; ++t) {
     EXPECT_EQ(byte_at(nope + 448 + 2 * t), known.scale(t)) << t;
     EXPECT_EQ(byte_at(nope + 449 + 2 * t), known.scale(t)) << t;
   }
   for (std::size_t b = 462; b < 512; ++b) EXPECT_EQ(byte_at(nope + b), 0) << b;
-  expect_rope(rows.rope().row(number));
+  expect_rope(rows.rope().at(number));
 }
 
 TEST(UnifiedLayout, Fp8RowIsANopeRowAndARopeRowOfOneNumber) {
   UnifiedRows rows(UnifiedRowForm::kFp8, 128, 128);
   EXPECT_EQ(rows.record_bytes(), 640u);
-  EXPECT_EQ(rows.nope().row_bytes(), 512u);
-  EXPECT_EQ(rows.rope().row_bytes(), 128u);
+  EXPECT_EQ(rows.nope().element_bytes(), 512u);
+  EXPECT_EQ(rows.rope().element_bytes(), 128u);
   rows.open(0);
   rows.open(1);
   const KnownRow in_window(5), in_entry(9);

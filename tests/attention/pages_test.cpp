@@ -100,24 +100,66 @@ TEST(PageTable, GrowsOnDemandAndReleases) {
   EXPECT_THAT(b.pages(), ElementsAre(1, 0, 2));
 }
 
-TEST(PageTable, CopyHasPagesOfItsOwn) {
+TEST(PageTable, ForkSharesFullPagesAndCopiesThePartUsedOne) {
   PagePool pool(8);
   PageTable from;
-  from.reserve(pool, 3, 1);
+  from.reserve(pool, 10, 4);
   for (const int page : from.pages()) std::memset(pool.page(page), page + 1, 8);
-  for (const std::size_t before : {0, 2, 5}) {
-    PageTable to;
-    to.reserve(pool, before, 1);
-    to.copy_from(pool, from);
-    ASSERT_EQ(to.pages().size(), 3u);
-    EXPECT_EQ(pool.pages_in_use(), 6u);
-    for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_NE(to.pages()[i], from.pages()[i]);
-      EXPECT_EQ(std::memcmp(pool.page(to.pages()[i]), pool.page(from.pages()[i]), 8), 0);
+  PageTable to;
+  to.fork_from(pool, from, 6, 4);  // entries 8 and 9 are not wanted
+  EXPECT_EQ(to.pages().size(), 2u);
+  EXPECT_EQ(to.pages()[0], from.pages()[0]);
+  EXPECT_NE(to.pages()[1], from.pages()[1]);
+  EXPECT_EQ(std::memcmp(pool.page(to.pages()[1]), pool.page(from.pages()[1]), 8), 0);
+  EXPECT_EQ(pool.owners(from.pages()[0]), 2);
+  EXPECT_EQ(pool.pages_in_use(), 4u);
+
+  std::vector<int> counted;
+  from.count_owners(counted);
+  EXPECT_FALSE(pool.owners_agree(counted));
+  to.count_owners(counted);
+  EXPECT_TRUE(pool.owners_agree(counted));
+
+  from.release(pool);
+  EXPECT_EQ(pool.pages_in_use(), 2u);
+  EXPECT_EQ(*pool.page(to.pages()[0]), std::byte{1});  // the last owner keeps it
+  to.release(pool);
+  EXPECT_EQ(pool.pages_in_use(), 0u);
+}
+
+// Random histories of tables that grow, fork and go.
+RC_GTEST_PROP(PageTable, OwnersAreCountedInAnyHistory, ()) {
+  constexpr std::size_t kPerPage = 3;
+  PagePool pool(16);
+  struct Held {
+    PageTable table;
+    std::size_t count = 0;
+  };
+  std::vector<Held> held;
+  for (const int step : *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 1000))) {
+    const auto pick = [&] { return static_cast<std::size_t>(step) % held.size(); };
+    if (held.empty() || step % 4 == 0) {
+      held.emplace_back();
+    } else if (step % 4 == 1) {
+      Held& h = held[pick()];
+      h.count += static_cast<std::size_t>(step) % 7;
+      h.table.reserve(pool, h.count, kPerPage);
+    } else if (step % 4 == 2) {
+      Held fork;
+      const Held& from = held[pick()];
+      fork.count = from.count;
+      fork.table.fork_from(pool, from.table, from.count, kPerPage);
+      held.push_back(std::move(fork));
+    } else {
+      held[pick()].table.release(pool);
+      held.erase(held.begin() + static_cast<std::ptrdiff_t>(pick()));
     }
-    to.release(pool);
+    std::vector<int> counted;
+    for (const Held& h : held) h.table.count_owners(counted);
+    RC_ASSERT(pool.owners_agree(counted));
   }
-  EXPECT_EQ(pool.pages_in_use(), 3u);
+  for (Held& h : held) h.table.release(pool);
+  RC_ASSERT(pool.pages_in_use() == 0u);
 }
 
 }  // namespace

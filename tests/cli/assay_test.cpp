@@ -81,6 +81,28 @@ TEST_F(AssayCommand, TwoModelsOnTwoBackends) {
   EXPECT_THAT(wide.out, HasSubstr("PASS"));
 }
 
+// Before the first cell: nothing was run for nothing.
+TEST_F(AssayCommand, AReportThatCannotBeWrittenIsFoundFirst) {
+  const CommandResult result =
+      assay({"--model", bundled("tiny-v4-preview"), "--reference", "tiny-v4-preview/unified",
+             "--margin", "1", "--limit", "1", "--report-html", folder_.path() / "no/r.html"});
+  test::expect_refused(result, {"no/r.html", "a writable path"});
+  EXPECT_FALSE(std::filesystem::exists(records_));
+}
+
+TEST_F(AssayCommand, ReportsOfTheCellsThatRan) {
+  const std::string page = folder_.path() / "r.html";
+  const CommandResult result = assay(
+      {"--model", bundled("tiny-v4-preview"), "--reference", "tiny-v4-preview/unified", "--margin",
+       "1", "--limit", "2", "--report-html", page, "--report-json", folder_.path() / "r.json"});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_THAT(read_file(page), HasSubstr("tiny-v4-preview/packed"));
+  const auto report = nlohmann::json::parse(read_file(folder_.path() / "r.json"));
+  EXPECT_EQ(report["task"], "wordmath");
+  EXPECT_EQ(report["cells"].size(), 2U);
+  EXPECT_GT(report["cells"][0]["output_tokens_per_second"].get<double>(), 0);
+}
+
 // A head of zeros decides for id 0 every time; the configuration makes that the end.
 TEST_F(AssayCommand, ABrokenModelIsARegression) {
   TinyCheckpoint broken("tiny-v4-0731");

@@ -12,14 +12,18 @@ using test::cupel_program;
 using testing::HasSubstr;
 
 const std::vector<std::string> kEngineFlags = {
-    "--model",         "--attention-backend", "--numerics", "--kv-cache-dtype",
-    "--prefill-chunk", "--threads",           "--isa"};
+    "--model",           "--attention-backend", "--numerics",
+    "--kv-cache-dtype",  "--prefill-chunk",     "--threads",
+    "--max-cache-bytes", "--no-prefix-cache",   "--isa"};
 const std::vector<std::string> kTaskFlags = {
     "--data",   "--shots",       "--limit",   "--max-new-tokens", "--temperature", "--stop",
     "--no-bos", "--concurrency", "--repeats", "--seed",           "--resume",      "--records"};
 const std::vector<std::string> kEndpointFlags = {"--endpoint",    "--api",      "--served-model",
                                                  "--api-key-env", "--timeout",  "--retries",
                                                  "--stream",      "--logprobs", "--launch-id"};
+
+const std::vector<std::string> kReportFlags = {"--report-markdown", "--report-json",
+                                               "--report-junit", "--report-html", "--history"};
 
 std::vector<std::string> operator+(std::vector<std::string> a, const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -28,11 +32,14 @@ std::vector<std::string> operator+(std::vector<std::string> a, const std::vector
 
 const std::map<std::string, std::vector<std::string>> kFlags = {
     {"assay", kEngineFlags + kTaskFlags + kEndpointFlags +
-                  std::vector<std::string>{"--reference", "--margin"}},
+                  std::vector<std::string>{"--reference", "--margin"} + kReportFlags},
     {"eval", kEngineFlags + kTaskFlags + kEndpointFlags},
     {"generate",
      kEngineFlags + std::vector<std::string>{"--prompt", "--no-bos", "--max-new-tokens",
-                                             "--temperature", "--seed", "--stop", "--stats"}},
+                                             "--temperature", "--seed", "--top-k", "--top-p",
+                                             "--min-p", "--repetition-penalty",
+                                             "--frequency-penalty", "--presence-penalty",
+                                             "--ignore-eos", "--stop", "--stats"}},
     {"inspect", {"--json"}},
     {"logits", kEngineFlags + std::vector<std::string>{"--ids", "--out"}},
     {"preflight",
@@ -42,7 +49,8 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
 
 const std::map<std::string, std::vector<std::string>> kAssayFlags = {
     {"compare",
-     {"--margin", "--looks", "--bound", "--deterministic", "--filter", "--metric", "--no-ledger"}},
+     kReportFlags + std::vector<std::string>{"--margin", "--looks", "--bound", "--deterministic",
+                                             "--filter", "--metric", "--no-ledger"}},
     {"counts",
      {"--reference", "--candidate", "--margin", "--control-reference", "--control-candidate",
       "--floor", "--retries"}},
@@ -102,7 +110,7 @@ TEST(Help, DefaultsAreTheDocumentedOnes) {
   EXPECT_THAT(assay.at("--repeats"), HasSubstr("=1 "));
   EXPECT_THAT(assay.at("--kv-cache-dtype"), HasSubstr("=auto "));
   EXPECT_THAT(assay.at("--numerics"), HasSubstr("=reference "));
-  EXPECT_THAT(assay.at("--prefill-chunk"), HasSubstr("=0 "));
+  EXPECT_THAT(assay.at("--prefill-chunk"), HasSubstr("=512 "));
   EXPECT_THAT(assay.at("--model"), HasSubstr(test::kModelVariable));
   const auto generate = described_flags(cupel_program({"generate", "--help"}).out);
   EXPECT_THAT(generate.at("--attention-backend"), HasSubstr("unified_kv_triton"));

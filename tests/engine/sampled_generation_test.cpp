@@ -20,15 +20,17 @@ class SampledGeneration : public testing::Test {
 };
 
 TEST_F(SampledGeneration, TheSeedAloneDecides) {
-  const GenerationRequest request = {
-      .prompt_ids = text_ids(0, 60), .max_new_tokens = 20, .temperature = 1, .seed = 5};
+  const GenerationRequest request = {.prompt_ids = text_ids(0, 60),
+                                     .max_new_tokens = 20,
+                                     .sampling = {.temperature = 1, .seed = 5}};
   const Generation alone = generate_alone(engine_, request);
   ASSERT_EQ(alone.output_ids.size(), 20U);
   test::expect_same(generate_alone(engine_, request), alone);
 
   std::vector<GenerationRequest> requests(6, request);
-  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].seed = 3 + i;
-  requests.push_back({.prompt_ids = text_ids(7, 90), .max_new_tokens = 9, .temperature = 1});
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].sampling.seed = 3 + i;
+  requests.push_back(
+      {.prompt_ids = text_ids(7, 90), .max_new_tokens = 9, .sampling = {.temperature = 1}});
   const auto together = generate(engine_, requests, 4);
   test::expect_same(together[2], alone);
   std::set<std::vector<std::int32_t>> different;
@@ -39,8 +41,8 @@ TEST_F(SampledGeneration, TheSeedAloneDecides) {
 // At such a temperature every row of the vocabulary is about as likely: 1 in 6 has no token.
 TEST_F(SampledGeneration, RowsWithoutATokenAreNeverSampled) {
   std::vector<GenerationRequest> requests(
-      8, {.prompt_ids = text_ids(0, 20), .max_new_tokens = 50, .temperature = 1000});
-  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].seed = i;
+      8, {.prompt_ids = text_ids(0, 20), .max_new_tokens = 50, .sampling = {.temperature = 1000}});
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].sampling.seed = i;
   std::set<std::int32_t> seen;
   for (const Generation& g : generate(engine_, requests, 0)) {
     seen.insert(g.output_ids.begin(), g.output_ids.end());
@@ -66,8 +68,9 @@ TEST_F(SampledGeneration, FirstTokensFollowTheSoftmax) {
     total += p[id];
   }
   std::vector<GenerationRequest> requests(
-      kDraws, {.prompt_ids = prompt, .max_new_tokens = 1, .temperature = temperature});
-  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].seed = i;
+      kDraws,
+      {.prompt_ids = prompt, .max_new_tokens = 1, .sampling = {.temperature = temperature}});
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i].sampling.seed = i;
   std::vector<double> counts(p.size());
   for (const Generation& g : generate(engine_, requests, 0)) {
     counts.at(static_cast<std::size_t>(g.output_ids.at(0))) += 1;

@@ -35,7 +35,7 @@ double chi_square_p(const std::vector<int>& counts, const std::vector<double>& p
 TEST(Sampler, GreedyTakesTheLargestAndTiesGoToTheLowestId) {
   const Sampler sampler = all_of(4);
   const auto greedy = [&](const std::vector<float>& logits) {
-    return sampler.sample(logits, 0, 7, 3);
+    return sampler.sample(logits, {.seed = 7}, 3);
   };
   EXPECT_EQ(greedy({1, -2, 4.5F, 4}).id, 2);
   EXPECT_EQ(greedy({1, -2, 4.5F, 4}).margin, 0.5F);
@@ -49,10 +49,10 @@ TEST(Sampler, GreedyTakesTheLargestAndTiesGoToTheLowestId) {
 TEST(Sampler, RowsWithoutATokenDoNotCount) {
   const Sampler sampler({false, true, false, true});
   const std::vector<float> logits = {90, 1, kNan, 3};
-  EXPECT_EQ(sampler.sample(logits, 0, 0, 0).id, 3);
-  EXPECT_EQ(sampler.sample(logits, 0, 0, 0).margin, 2);
+  EXPECT_EQ(sampler.sample(logits, {}, 0).id, 3);
+  EXPECT_EQ(sampler.sample(logits, {}, 0).margin, 2);
   for (std::uint64_t step = 0; step < 1000; ++step) {
-    EXPECT_EQ(sampler.sample(logits, 1e6F, 11, step).id % 2, 1);
+    EXPECT_EQ(sampler.sample(logits, {.temperature = 1e6F, .seed = 11}, step).id % 2, 1);
   }
 }
 
@@ -62,7 +62,7 @@ TEST(Sampler, NanOfATokenIsAnError) {
     for (std::size_t at = 0; at < 3; ++at) {
       std::vector<float> logits = {1, 2, 3};
       logits[at] = kNan;
-      EXPECT_THROW(sampler.sample(logits, temperature, 0, 0), InfrastructureError);
+      EXPECT_THROW(sampler.sample(logits, {.temperature = temperature}, 0), InfrastructureError);
     }
   }
 }
@@ -85,8 +85,10 @@ TEST(Sampler, FrequenciesMatchTheSoftmax) {
     for (double& p : probabilities) p /= total;
     std::vector<int> over_seeds(existing.size()), over_steps(existing.size());
     for (std::uint64_t i = 0; i < kDraws; ++i) {
-      ++over_seeds.at(static_cast<std::size_t>(sampler.sample(logits, temperature, i, 0).id));
-      ++over_steps.at(static_cast<std::size_t>(sampler.sample(logits, temperature, 5, i).id));
+      ++over_seeds.at(static_cast<std::size_t>(
+          sampler.sample(logits, {.temperature = temperature, .seed = i}, 0).id));
+      ++over_steps.at(static_cast<std::size_t>(
+          sampler.sample(logits, {.temperature = temperature, .seed = 5}, i).id));
     }
     EXPECT_GT(chi_square_p(over_seeds, probabilities), 1e-3) << temperature;
     EXPECT_GT(chi_square_p(over_steps, probabilities), 1e-3) << temperature;
@@ -96,7 +98,8 @@ TEST(Sampler, FrequenciesMatchTheSoftmax) {
 TEST(Sampler, SampledMarginIsThatOfTheLogits) {
   const Sampler sampler = all_of(3);
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    EXPECT_EQ(sampler.sample(std::vector<float>{1, 4, 2}, 5, seed, 0).margin, 2);
+    EXPECT_EQ(
+        sampler.sample(std::vector<float>{1, 4, 2}, {.temperature = 5, .seed = seed}, 0).margin, 2);
   }
 }
 
@@ -104,8 +107,12 @@ TEST(Sampler, SampledMarginIsThatOfTheLogits) {
 TEST(Sampler, AVanishingTemperatureIsGreedy) {
   const Sampler sampler = all_of(4);
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    EXPECT_EQ(sampler.sample(std::vector<float>{1, 5, 3, 2}, 1e-3F, seed, 0).id, 1);
-    EXPECT_EQ(sampler.sample(std::vector<float>{1, 5, 3, 2}, 1e-44F, seed, 0).id, 1);
+    EXPECT_EQ(
+        sampler.sample(std::vector<float>{1, 5, 3, 2}, {.temperature = 1e-3F, .seed = seed}, 0).id,
+        1);
+    EXPECT_EQ(
+        sampler.sample(std::vector<float>{1, 5, 3, 2}, {.temperature = 1e-44F, .seed = seed}, 0).id,
+        1);
   }
 }
 

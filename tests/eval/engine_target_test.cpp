@@ -10,7 +10,10 @@ namespace {
 
 // What the engine tells of a request is what the target tells of it.
 TEST(EngineTarget, CarriesEveryFieldOver) {
-  Engine engine({.model = CUPEL_SOURCE_DIR "/models/tiny-v4-0731", .network = {}, .threads = 2});
+  Engine engine({.model = CUPEL_SOURCE_DIR "/models/tiny-v4-0731",
+                 .network = {},
+                 .threads = 2,
+                 .prefix_cache = false});
   EngineTarget target(engine);
   const std::string bos(kBosText);
   const std::string question =
@@ -31,8 +34,7 @@ TEST(EngineTarget, CarriesEveryFieldOver) {
   for (const CompletionRequest& r : requests) {
     same.push_back({.prompt_ids = engine.tokenizer().encode(r.prompt),
                     .max_new_tokens = r.max_new_tokens,
-                    .temperature = r.temperature,
-                    .seed = r.seed,
+                    .sampling = {.temperature = r.temperature, .seed = r.seed},
                     .stop = r.stop});
   }
   std::vector<Generation> expected(4);

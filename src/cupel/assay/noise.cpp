@@ -58,38 +58,48 @@ Agreement agreement(std::span<const Record> records, const std::string& where, c
   std::map<int, std::vector<const Record*>> by_item;
   for (const Record& r : records) by_item[r.item].push_back(&r);
 
+  std::vector<PairCount> items;
+  for (const auto& [item, runs] : by_item) {
+    PairCount& count = items.emplace_back();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      for (std::size_t j = i + 1; j < runs.size(); ++j) {
+        ++count.pairs;
+        count.differing += same(*runs[i], *runs[j]) ? 0 : 1;
+      }
+    }
+  }
+  return agreement_of(items, repeats / 2);
+}
+
+}  // namespace
+
+Agreement agreement_of(std::span<const PairCount> items, std::int64_t independent_of_item) {
+  if (items.empty()) throw InputError("agreement", "at least one item", "none");
   Agreement a;
   double squares = 0;  // of the items' differing pairs
-  for (const auto& [item, runs] : by_item) {
-    std::int64_t differing = 0;
-    for (std::size_t i = 0; i < runs.size(); ++i) {
-      for (std::size_t j = i + 1; j < runs.size(); ++j)
-        differing += same(*runs[i], *runs[j]) ? 0 : 1;
-    }
-    a.differing += differing;
-    squares += static_cast<double>(differing * differing);
+  for (const PairCount& item : items) {
+    a.pairs += item.pairs;
+    a.differing += item.differing;
+    squares += static_cast<double>(item.differing * item.differing);
   }
-  const auto items = static_cast<double>(by_item.size());
-  const double pairs_per_item = repeats * (repeats - 1) / 2.0;
-  a.pairs = static_cast<std::int64_t>(items * pairs_per_item);
-  a.independent_pairs = static_cast<std::int64_t>(by_item.size()) * (repeats / 2);
+  const auto n = static_cast<double>(items.size());
+  const auto pairs_per_item = static_cast<double>(items.front().pairs);
+  a.independent_pairs = static_cast<std::int64_t>(items.size()) * independent_of_item;
   a.rate = static_cast<double>(a.differing) / static_cast<double>(a.pairs);
   if (a.differing == 0) {
     a.rate95 = {0, -std::expm1(std::log(kAlpha) / static_cast<double>(a.independent_pairs))};
-  } else if (repeats == 2) {
+  } else if (items.front().pairs == 1) {
     a.rate95 = clopper_pearson(a.differing, a.pairs, 0.95);
   } else {
-    const double mean = static_cast<double>(a.differing) / items;
-    const double variance = std::max(squares / items - mean * mean, mean / items);
-    const double half = kDisplayZ * std::sqrt(variance / items) / pairs_per_item;
+    const double mean = static_cast<double>(a.differing) / n;
+    const double variance = std::max(squares / n - mean * mean, mean / n);
+    const double half = kDisplayZ * std::sqrt(variance / n) / pairs_per_item;
     // Few differing items are no normal sum: the bound for none holds a fortiori.
     const double none = -std::expm1(std::log(kAlpha) / static_cast<double>(a.independent_pairs));
     a.rate95 = {std::max(0.0, a.rate - half), std::min(1.0, std::max(a.rate + half, none))};
   }
   return a;
 }
-
-}  // namespace
 
 RunNoise run_noise(const CellOutcomes& outcomes) {
   RunNoise noise;

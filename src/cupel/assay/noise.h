@@ -29,6 +29,16 @@ struct Agreement {
   double total_agreement() const { return 1 - rate; }
 };
 
+// Pairs of answers to one item.
+struct PairCount {
+  std::int64_t pairs = 0;
+  std::int64_t differing = 0;
+};
+
+// From the pairs of each item, as many for every item (at least one), of which
+// `independent_of_item` share no answer. Throws InputError if there are no items.
+Agreement agreement_of(std::span<const PairCount> items, std::int64_t independent_of_item);
+
 struct RunNoise {
   int items = 0;
   int repeats = 0;

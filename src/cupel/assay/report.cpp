@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "cupel/assay/outcomes.h"
+#include "cupel/assay/report/format.h"
+
 namespace cupel {
 namespace {
 
@@ -48,25 +51,12 @@ std::string wrap(std::string_view text, std::string_view indent) {
   return out + line + '\n';
 }
 
-std::string percent(double share) {
-  return fmt::format("{:.2f}", 100 * share);
-}
-std::string range(const Interval& i, double scale) {
-  return fmt::format("{:.2f}..{:.2f}", scale * i.low, scale * i.high);
-}
-// "-0.00" would look like a sign.
-double no_negative_zero(double points) {
-  return points > -0.005 && points < 0.005 ? 0.0 : points;
-}
-std::string points(double value) {
-  return fmt::format("{:.2f}", no_negative_zero(value));
-}
 std::string rate(double per_second) {
   return per_second > 0 ? fmt::format("{:.0f}", per_second) : "-";
 }
 
-std::string p_value(double p) {
-  return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p);
+std::string share(const std::optional<double>& value) {
+  return value ? percent(*value) : "-";
 }
 
 std::string cell_table(const std::vector<CellRow>& cells) {
@@ -76,11 +66,11 @@ std::string cell_table(const std::vector<CellRow>& cells) {
   out += fmt::format("{:>38}  {:>13}  {:>6}  {:>7}  {:>9}  {:>7}  {:>7}\n", "%", "%", "%", "%", "%",
                      "tok/s", "tok/s");
   for (const CellRow& c : cells) {
-    out += fmt::format(kRow, fit(c.name, kNameColumns), percent(c.accuracy),
-                       range(c.accuracy95, 100), percent(c.strict_accuracy),
-                       percent(c.invalid_share), percent(c.truncated_share),
-                       rate(c.prompt_tokens_per_second), rate(c.output_tokens_per_second),
-                       c.prompt_tokens_per_second > 0 ? format_duration(c.seconds) : "-");
+    out +=
+        fmt::format(kRow, fit(c.name, kNameColumns), percent(c.accuracy), range(c.accuracy95, 100),
+                    share(c.strict_accuracy), share(c.invalid_share), share(c.truncated_share),
+                    rate(c.prompt_tokens_per_second), rate(c.output_tokens_per_second),
+                    c.prompt_tokens_per_second > 0 ? format_duration(c.seconds) : "-");
   }
   return out;
 }
@@ -88,17 +78,25 @@ std::string cell_table(const std::vector<CellRow>& cells) {
 std::string comparison_table(const AssayReport& report) {
   std::string out =
       wrap(fmt::format("Compared item by item with {} at a margin of {:g} point{} "
-                       "(loss in points; positive: worse than the reference; the ends of the 90 % "
-                       "interval decide):",
-                       report.reference, report.margin, report.margin == 1 ? "" : "s"),
+                       "(loss in points; positive: worse than the reference; {}):",
+                       report.reference, report.margin, report.margin == 1 ? "" : "s",
+                       report.looks.empty()
+                           ? "the ends of the 90 % interval decide"
+                           : fmt::format("looks fixed at {} repeats share the 5 %; the bounds "
+                                         "decide",
+                                         list_items(report.looks))),
            "");
   constexpr auto kRow = "{:<28}  {:>5}  {:>6}  {:>6}  {:>14}  {:>14}  {:>7}  {}\n";
-  out += fmt::format(kRow, "cell", "lost", "gained", "loss", "90 % interval", "95 % interval", "p",
+  out += fmt::format(kRow, "cell", "lost", "gained", "loss",
+                     report.looks.empty() ? "90 % interval" : "bounds", "95 % interval", "p",
                      "verdict");
-  for (const auto& [c, d] : report.comparisons) {
+  for (const ComparisonRow& row : report.comparisons) {
+    const auto& c = row.comparison;
+    const auto& d = row.decision;
     out += fmt::format(kRow, fit(c.candidate, kNameColumns), c.lost, c.gained, points(c.loss),
                        range(d.interval90, 1), range(d.interval95_new, 1), p_value(d.p_regression),
                        verdict_name(d.verdict));
+    for (const std::string& note : row.notes) out += wrap(note, "    ");
     for (const std::string& note : notes(c, d)) out += wrap(note, "    ");
   }
   if (report.comparisons.size() > 1) {
@@ -110,21 +108,6 @@ std::string comparison_table(const AssayReport& report) {
 }
 
 }  // namespace
-
-CellRow cell_row(const CellOutcomes& outcomes, const RunResult& result) {
-  CellRow row;
-  row.name = outcomes.name;
-  row.repeats = outcomes.repeats();
-  row.accuracy = outcomes.accuracy();
-  row.accuracy95 = accuracy_interval(outcomes, 0.95);
-  row.strict_accuracy = result.score.strict_accuracy;
-  row.invalid_share = result.score.invalid_share;
-  row.truncated_share = result.score.truncated_share;
-  row.prompt_tokens_per_second = result.prompt_tokens_per_second;
-  row.output_tokens_per_second = result.output_tokens_per_second;
-  row.seconds = result.wall_seconds;
-  return row;
-}
 
 std::string render_report(const AssayReport& report) {
   std::string out = wrap(report.title, "");

@@ -62,8 +62,8 @@ class AttentionBackend {
   // A fresh, empty sequence; the lowest free slot.
   virtual int open() = 0;
   virtual void close(int slot) = 0;
-  // Makes `to` a copy of `from`.
-  virtual void copy(int from, int to) = 0;
+  // A sequence in the state of `from`, which has `length` tokens. Full pages are shared.
+  virtual int fork(int from, std::int64_t length) = 0;
 
   // Stores the step's rows and attends. Segments are of different slots.
   virtual void attend(ThreadPool& pool, const AttentionStep& step) = 0;
@@ -72,8 +72,12 @@ class AttentionBackend {
   virtual void read_window(int slot, int layer, std::int64_t position, float* out) const = 0;
   virtual void read_entry(int slot, int layer, std::int64_t entry, float* out) const = 0;
 
-  // Bytes held by pages and rows in use.
+  // Bytes held by pages in use; a shared page counts once.
   virtual std::size_t bytes_in_use() const = 0;
+  // Bytes of a sequence of that many tokens which shares nothing.
+  virtual std::size_t sequence_bytes(std::int64_t length) const = 0;
+  // Whether every page is free, owned once, or shared by exactly the sequences that hold it.
+  virtual bool owners_agree() const = 0;
 };
 
 // Throws InputError where kind and dtype do not go together (packed is fp8 only, reference keeps

@@ -5,6 +5,7 @@
 
 #include "cupel/attention/index_score.h"
 #include "cupel/attention/kv_codec.h"
+#include "cupel/attention/page_pool.h"
 #include "cupel/attention/paged_index_keys.h"
 #include "cupel/kernels/router.h"
 
@@ -15,23 +16,25 @@ std::size_t at(int slot) {
   return static_cast<std::size_t>(slot);
 }
 
-// Rows of fp32: exact keys, or keys on the FP4 grid.
+// Rows of fp32, 64 a page: exact keys, or keys on the FP4 grid.
 class RowIndexKeys final : public IndexKeys {
  public:
-  RowIndexKeys(std::size_t heads, bool fp4) : heads_(heads), fp4_(fp4) {}
+  RowIndexKeys(std::size_t heads, bool fp4)
+      : heads_(heads), fp4_(fp4), pool_(kPerPage * kIndexDim * sizeof(float)) {}
 
   void open(int slot) override {
-    if (rows_.size() <= at(slot)) rows_.resize(at(slot) + 1);
-    rows_[at(slot)].clear();
+    if (tables_.size() <= at(slot)) tables_.resize(at(slot) + 1);
   }
-  void close(int slot) override { rows_[at(slot)] = {}; }
-  void copy(int from, int to) override { rows_[at(to)] = rows_[at(from)]; }
+  void close(int slot) override { tables_[at(slot)].release(pool_); }
+  void fork(int from, int to, std::size_t entries) override {
+    tables_[at(to)].fork_from(pool_, tables_[at(from)], entries, kPerPage);
+  }
   void reserve(int slot, std::size_t count) override {
-    auto& rows = rows_[at(slot)];
-    rows.resize(std::max(rows.size(), count * kIndexDim));
+    tables_[at(slot)].reserve(pool_, count, kPerPage);
   }
   void store(int slot, std::size_t entry, const float* key) override {
-    float* row = rows_[at(slot)].data() + entry * kIndexDim;
+    auto* row = reinterpret_cast<float*>(pool_.page(tables_[at(slot)].page_of(entry, kPerPage))) +
+                entry % kPerPage * kIndexDim;
     if (fp4_) {
       fake_quantise_index_fp4(key, row);
     } else {
@@ -46,23 +49,31 @@ class RowIndexKeys final : public IndexKeys {
         fake_quantise_index_fp4(q + h * kIndexDim, grid.data() + h * kIndexDim);
       }
     }
-    const float* rows = rows_[at(slot)].data();
+    const PageTable& table = tables_[at(slot)];
     for (std::size_t j = 0; j < count; ++j) {
-      const float* key = rows + j * kIndexDim;
+      const auto* key = reinterpret_cast<const float*>(pool_.page(table.page_of(j, kPerPage))) +
+                        j % kPerPage * kIndexDim;
       scores[j] = fp4_ ? index_score_bf16(grid.data(), key, weights, heads_)
                        : index_score_f32(grid.data(), key, weights, heads_);
     }
   }
-  std::size_t bytes_in_use() const override {
-    return std::accumulate(
-        rows_.begin(), rows_.end(), std::size_t{0},
-        [](std::size_t sum, const auto& r) { return sum + r.size() * sizeof(float); });
+  std::size_t bytes_in_use() const override { return pool_.pages_in_use() * pool_.page_bytes(); }
+  std::size_t sequence_bytes(std::size_t entries) const override {
+    return pages_for(entries, kPerPage) * pool_.page_bytes();
+  }
+  bool owners_agree() const override {
+    std::vector<int> counted;
+    for (const PageTable& table : tables_) table.count_owners(counted);
+    return pool_.owners_agree(counted);
   }
 
  private:
+  static constexpr std::size_t kPerPage = 64;
+
   std::size_t heads_;
   bool fp4_;
-  std::vector<std::vector<float>> rows_;  // by slot, [entries, 128]
+  PagePool pool_;
+  std::vector<PageTable> tables_;  // by slot
 };
 
 }  // namespace

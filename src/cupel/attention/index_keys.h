@@ -22,7 +22,8 @@ class IndexKeys {
   // Slots are numbered by the caller; each starts empty.
   virtual void open(int slot) = 0;
   virtual void close(int slot) = 0;
-  virtual void copy(int from, int to) = 0;
+  // `to`, open and empty, takes over the first `entries` keys of `from`. Full pages are shared.
+  virtual void fork(int from, int to, std::size_t entries) = 0;
   // Makes room for entries [0, count). Not thread-safe; the functions below are, on different
   // slots.
   virtual void reserve(int slot, std::size_t count) = 0;
@@ -32,6 +33,9 @@ class IndexKeys {
   virtual void score(int slot, std::size_t count, const float* q, const float* weights,
                      float* scores) const = 0;
   virtual std::size_t bytes_in_use() const = 0;
+  // As in RowStore.
+  virtual std::size_t sequence_bytes(std::size_t entries) const = 0;
+  virtual bool owners_agree() const = 0;
 };
 
 std::unique_ptr<IndexKeys> make_index_keys(IndexForm form, std::size_t heads);

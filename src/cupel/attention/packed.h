@@ -6,12 +6,12 @@
 // entries ascending; key blocks of 64.
 #pragma once
 
-#include "cupel/attention/page_pool.h"
+#include "cupel/attention/paged_rows.h"
 #include "cupel/attention/staged_backend.h"
 
 namespace cupel {
 
-class PackedRows final : public RowStore {
+class PackedRows final : public PagedRows {
  public:
   // ratio 0, 4 or 128: how many entries an entry page holds.
   PackedRows(int ratio, int window);
@@ -22,36 +22,16 @@ class PackedRows final : public RowStore {
   void encode(const float* row, std::byte* record) const override;
   void decode(const std::byte* record, float* row) const override;
 
-  void open(int slot) override;
-  void close(int slot) override;
-  void copy(int from, int to) override;
-  void reserve(int slot, std::size_t count) override;
-
   void write_window(int slot, std::int64_t position, const std::byte* record) override;
   void read_window(int slot, std::int64_t position, std::byte* record) const override;
   void write_entry(int slot, std::int64_t entry, const std::byte* record) override;
   void read_entry(int slot, std::int64_t entry, std::byte* record) const override;
 
-  std::size_t bytes_in_use() const override;
-
-  // The raw page that holds a window position or an entry.
-  const std::byte* window_page(int slot) const;
-  const std::byte* entry_page(int slot, std::int64_t entry) const;
-  std::size_t entries_per_page() const { return entries_per_page_; }
-
   static constexpr std::size_t kValueRecord = 576;
   static constexpr std::size_t kScaleRecord = 8;
 
  private:
-  struct Slot {
-    int window_page = -1;
-    PageTable entries;
-  };
-
   std::size_t window_;
-  std::size_t entries_per_page_;
-  PagePool window_pool_, entry_pool_;
-  std::vector<Slot> slots_;
 };
 
 class PackedBackend final : public StagedBackend {

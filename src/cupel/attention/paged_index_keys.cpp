@@ -25,8 +25,8 @@ void PagedIndexKeys::close(int slot) {
   tables_[at(slot)].release(pool_);
 }
 
-void PagedIndexKeys::copy(int from, int to) {
-  tables_[at(to)].copy_from(pool_, tables_[at(from)]);
+void PagedIndexKeys::fork(int from, int to, std::size_t entries) {
+  tables_[at(to)].fork_from(pool_, tables_[at(from)], entries, kPerPage);
 }
 
 void PagedIndexKeys::reserve(int slot, std::size_t count) {
@@ -63,6 +63,16 @@ void PagedIndexKeys::score(int slot, std::size_t count, const float* q, const fl
 
 std::size_t PagedIndexKeys::bytes_in_use() const {
   return pool_.pages_in_use() * pool_.page_bytes();
+}
+
+std::size_t PagedIndexKeys::sequence_bytes(std::size_t entries) const {
+  return pages_for(entries, kPerPage) * pool_.page_bytes();
+}
+
+bool PagedIndexKeys::owners_agree() const {
+  std::vector<int> counted;
+  for (const PageTable& table : tables_) table.count_owners(counted);
+  return pool_.owners_agree(counted);
 }
 
 const std::byte* PagedIndexKeys::page(int slot, std::size_t entry) const {

@@ -14,12 +14,14 @@ class PagedIndexKeys final : public IndexKeys {
 
   void open(int slot) override;
   void close(int slot) override;
-  void copy(int from, int to) override;
+  void fork(int from, int to, std::size_t entries) override;
   void reserve(int slot, std::size_t count) override;
   void store(int slot, std::size_t entry, const float* key) override;
   void score(int slot, std::size_t count, const float* q, const float* weights,
              float* scores) const override;
   std::size_t bytes_in_use() const override;
+  std::size_t sequence_bytes(std::size_t entries) const override;
+  bool owners_agree() const override;
 
   // The raw page that holds an entry.
   const std::byte* page(int slot, std::size_t entry) const;

@@ -1,17 +1,21 @@
 #include "cupel/attention/reference.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "cupel/attention/kv_codec.h"
+#include "cupel/attention/paged_rows.h"
 
 namespace cupel {
 namespace {
 
 // Rows of fp32. With numerics float32 they are kept as they come.
-class FloatRows final : public RowStore {
+class FloatRows final : public PagedRows {
  public:
-  FloatRows(bool quantise, int window) : quantise_(quantise), window_(window) {}
+  FloatRows(bool quantise, int ratio, int window)
+      : PagedRows(static_cast<std::size_t>(window) * kRecord, entries_of_ratio(ratio) * kRecord,
+                  entries_of_ratio(ratio)),
+        quantise_(quantise),
+        window_(window) {}
 
   std::size_t record_bytes() const override { return kRecord; }
   void encode(const float* row, std::byte* record) const override {
@@ -26,52 +30,28 @@ class FloatRows final : public RowStore {
     std::memcpy(row, record, kRecord);
   }
 
-  void open(int slot) override {
-    if (slots_.size() <= at(slot)) slots_.resize(at(slot) + 1);
-    slots_[at(slot)].ring.assign(static_cast<std::size_t>(window_) * kRecord, std::byte{0});
-  }
-  void close(int slot) override { slots_[at(slot)] = {}; }
-  void copy(int from, int to) override { slots_[at(to)] = slots_[at(from)]; }
-  void reserve(int slot, std::size_t count) override {
-    auto& entries = slots_[at(slot)].entries;
-    entries.resize(std::max(entries.size(), count * kRecord));
-  }
-
   void write_window(int slot, std::int64_t position, const std::byte* record) override {
-    std::memcpy(slots_[at(slot)].ring.data() + ring_offset(position), record, kRecord);
+    std::memcpy(writable_window(slot) + ring_offset(position), record, kRecord);
   }
   void read_window(int slot, std::int64_t position, std::byte* record) const override {
-    std::memcpy(record, slots_[at(slot)].ring.data() + ring_offset(position), kRecord);
+    std::memcpy(record, window_page(slot) + ring_offset(position), kRecord);
   }
   void write_entry(int slot, std::int64_t entry, const std::byte* record) override {
-    std::memcpy(slots_[at(slot)].entries.data() + static_cast<std::size_t>(entry) * kRecord, record,
-                kRecord);
+    std::memcpy(writable_entry_page(slot, entry) + place_in_page(entry) * kRecord, record, kRecord);
   }
   void read_entry(int slot, std::int64_t entry, std::byte* record) const override {
-    std::memcpy(record, slots_[at(slot)].entries.data() + static_cast<std::size_t>(entry) * kRecord,
-                kRecord);
-  }
-
-  std::size_t bytes_in_use() const override {
-    std::size_t bytes = 0;
-    for (const Slot& slot : slots_) bytes += slot.ring.size() + slot.entries.size();
-    return bytes;
+    std::memcpy(record, entry_page(slot, entry) + place_in_page(entry) * kRecord, kRecord);
   }
 
  private:
   static constexpr std::size_t kRecord = kKvDim * sizeof(float);
-  struct Slot {
-    std::vector<std::byte> ring, entries;
-  };
 
-  static std::size_t at(int slot) { return static_cast<std::size_t>(slot); }
   std::size_t ring_offset(std::int64_t position) const {
     return static_cast<std::size_t>(position % window_) * kRecord;
   }
 
   bool quantise_;
   int window_;
-  std::vector<Slot> slots_;
 };
 
 }  // namespace
@@ -79,7 +59,8 @@ class FloatRows final : public RowStore {
 ReferenceBackend::ReferenceBackend(Numerics numerics, const ModelConfig& config)
     : StagedBackend(numerics, config, IndexForm::kFp4) {
   for (int l = 0; l < config.layers; ++l) {
-    set_rows(l, std::make_unique<FloatRows>(numerics == Numerics::kReference, config.window));
+    set_rows(l, std::make_unique<FloatRows>(numerics == Numerics::kReference, config.ratio(l),
+                                            config.window));
   }
 }
 

@@ -18,7 +18,9 @@ class RowStore {
 
   virtual void open(int slot) = 0;
   virtual void close(int slot) = 0;
-  virtual void copy(int from, int to) = 0;
+  // `to`, open and empty, takes over the window and the first `entries` entries of `from`. Full
+  // pages are shared.
+  virtual void fork(int from, int to, std::size_t entries) = 0;
   // Makes room for entries [0, count).
   virtual void reserve(int slot, std::size_t count) = 0;
 
@@ -29,6 +31,10 @@ class RowStore {
   virtual void read_entry(int slot, std::int64_t entry, std::byte* record) const = 0;
 
   virtual std::size_t bytes_in_use() const = 0;
+  // Bytes of a sequence of that many entries which shares nothing.
+  virtual std::size_t sequence_bytes(std::size_t entries) const = 0;
+  // Whether every page is free or has exactly the owners that the open slots say.
+  virtual bool owners_agree() const = 0;
 };
 
 }  // namespace cupel

@@ -52,11 +52,14 @@ void StagedBackend::close(int slot) {
   }
 }
 
-void StagedBackend::copy(int from, int to) {
+int StagedBackend::fork(int from, std::int64_t length) {
+  const int to = open();
   for (Layer& layer : layers_) {
-    layer.rows->copy(from, to);
-    if (layer.index_keys) layer.index_keys->copy(from, to);
+    const std::size_t entries = layer.entries(length);
+    layer.rows->fork(from, to, entries);
+    if (layer.index_keys) layer.index_keys->fork(from, to, entries);
   }
+  return to;
 }
 
 // Stores what the step completes and returns its window rows, encoded, [rows] records.
@@ -161,6 +164,22 @@ std::size_t StagedBackend::bytes_in_use() const {
     if (layer.index_keys) bytes += layer.index_keys->bytes_in_use();
   }
   return bytes;
+}
+
+std::size_t StagedBackend::sequence_bytes(std::int64_t length) const {
+  std::size_t bytes = 0;
+  for (const Layer& layer : layers_) {
+    const std::size_t entries = layer.entries(length);
+    bytes += layer.rows->sequence_bytes(entries);
+    if (layer.index_keys) bytes += layer.index_keys->sequence_bytes(entries);
+  }
+  return bytes;
+}
+
+bool StagedBackend::owners_agree() const {
+  return std::all_of(layers_.begin(), layers_.end(), [](const Layer& layer) {
+    return layer.rows->owners_agree() && (!layer.index_keys || layer.index_keys->owners_agree());
+  });
 }
 
 }  // namespace cupel

@@ -19,11 +19,13 @@ class StagedBackend : public AttentionBackend {
  public:
   int open() final;
   void close(int slot) final;
-  void copy(int from, int to) final;
+  int fork(int from, std::int64_t length) final;
   void attend(ThreadPool& pool, const AttentionStep& step) final;
   void read_window(int slot, int layer, std::int64_t position, float* out) const final;
   void read_entry(int slot, int layer, std::int64_t entry, float* out) const final;
   std::size_t bytes_in_use() const final;
+  std::size_t sequence_bytes(std::int64_t length) const final;
+  bool owners_agree() const final;
 
   const RowStore& rows(int layer) const { return *layers_[static_cast<std::size_t>(layer)].rows; }
 
@@ -41,6 +43,10 @@ class StagedBackend : public AttentionBackend {
     int ratio = 0;
     std::unique_ptr<RowStore> rows;
     std::unique_ptr<IndexKeys> index_keys;  // ratio 4 only
+
+    std::size_t entries(std::int64_t length) const {
+      return ratio == 0 ? 0 : static_cast<std::size_t>(length / ratio);
+    }
   };
 
   std::vector<std::byte> stage(ThreadPool& pool, const AttentionStep& step, Layer& layer) const;

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kFp8NopeRow = 512;
 constexpr std::size_t kFp8RopeRow = 128;
+constexpr std::size_t kSlabRows = 1024;
 
 std::size_t at(int slot) {
   return static_cast<std::size_t>(slot);
@@ -37,29 +38,13 @@ std::size_t nope_row_bytes(UnifiedRowForm form) {
 
 }  // namespace
 
-void RowTensor::reserve(std::size_t first, std::size_t count) {
-  if (row_bytes_ == 0 || count == 0) return;
-  const std::size_t last_slab = (first + count - 1) / kSlabRows;
-  if (slabs_.size() <= last_slab) slabs_.resize(last_slab + 1);
-  for (std::size_t s = first / kSlabRows; s <= last_slab; ++s) {
-    if (!slabs_[s]) slabs_[s] = std::make_unique<std::byte[]>(kSlabRows * row_bytes_);
-  }
-}
-
-std::byte* RowTensor::row(std::size_t number) {
-  return slabs_[number / kSlabRows].get() + number % kSlabRows * row_bytes_;
-}
-
-const std::byte* RowTensor::row(std::size_t number) const {
-  return slabs_[number / kSlabRows].get() + number % kSlabRows * row_bytes_;
-}
-
 UnifiedRows::UnifiedRows(UnifiedRowForm form, int ratio, int window)
     : form_(form),
       window_(static_cast<std::size_t>(window)),
       rows_per_block_(ratio == 0 ? 1 : 256 / static_cast<std::size_t>(ratio)),
-      nope_(nope_row_bytes(form)),
-      rope_(form == UnifiedRowForm::kFp8 ? kFp8RopeRow : 0) {}
+      nope_(nope_row_bytes(form), kSlabRows),
+      rope_(form == UnifiedRowForm::kFp8 ? kFp8RopeRow : 0, kSlabRows),
+      blocks_(*this) {}
 
 void UnifiedRows::encode(const float* row, std::byte* record) const {
   switch (form_) {
@@ -104,39 +89,58 @@ void UnifiedRows::open(int slot) {
                               "more than " + std::to_string(kMaxSlots) + " open sequences");
   }
   if (block_tables_.size() <= at(slot)) block_tables_.resize(at(slot) + 1);
-  nope_.reserve(at(slot) * window_, window_);
-  rope_.reserve(at(slot) * window_, window_);
+  acquire(at(slot) * window_, window_);
   ++open_slots_;
 }
 
 void UnifiedRows::close(int slot) {
-  release_blocks(slot);
+  block_tables_[at(slot)].release(blocks_);
+  release(at(slot) * window_, window_);
   --open_slots_;
 }
 
-void UnifiedRows::release_blocks(int slot) {
-  for (const int block : block_tables_[at(slot)]) blocks_.give_back(block);
-  block_tables_[at(slot)].clear();
-}
-
-void UnifiedRows::copy(int from, int to) {
-  for (std::size_t i = 0; i < window_; ++i) copy_row(at(from) * window_ + i, at(to) * window_ + i);
-  release_blocks(to);
-  const std::size_t count = block_tables_[at(from)].size() * rows_per_block_;
-  reserve(to, count);
-  for (std::size_t e = 0; e < count; ++e) {
-    const auto entry = static_cast<std::int64_t>(e);
-    copy_row(entry_number(from, entry), entry_number(to, entry));
-  }
+void UnifiedRows::fork(int from, int to, std::size_t entries) {
+  copy_rows(at(from) * window_, at(to) * window_, window_);
+  block_tables_[at(to)].fork_from(blocks_, block_tables_[at(from)], entries, rows_per_block_);
 }
 
 void UnifiedRows::reserve(int slot, std::size_t count) {
-  auto& table = block_tables_[at(slot)];
-  while (table.size() * rows_per_block_ < count) {
-    table.push_back(blocks_.take());
-    const std::size_t first = boundary() + static_cast<std::size_t>(table.back()) * rows_per_block_;
-    nope_.reserve(first, rows_per_block_);
-    rope_.reserve(first, rows_per_block_);
+  block_tables_[at(slot)].reserve(blocks_, count, rows_per_block_);
+}
+
+int UnifiedRows::Blocks::allocate() {
+  const int block = numbers_.take();
+  rows_.acquire(first_row(block), rows_.rows_per_block_);
+  return block;
+}
+
+void UnifiedRows::Blocks::release(int block) {
+  if (numbers_.drop(block)) rows_.release(first_row(block), rows_.rows_per_block_);
+}
+
+void UnifiedRows::Blocks::copy(int from, int to) {
+  rows_.copy_rows(first_row(from), first_row(to), rows_.rows_per_block_);
+}
+
+std::size_t UnifiedRows::Blocks::first_row(int block) const {
+  return rows_.boundary() + static_cast<std::size_t>(block) * rows_.rows_per_block_;
+}
+
+void UnifiedRows::acquire(std::size_t first, std::size_t count) {
+  nope_.acquire(first, count);
+  rope_.acquire(first, count);
+}
+
+void UnifiedRows::release(std::size_t first, std::size_t count) {
+  nope_.release(first, count);
+  rope_.release(first, count);
+}
+
+void UnifiedRows::copy_rows(std::size_t from, std::size_t to, std::size_t count) {
+  for (SlabMemory* rows : {&nope_, &rope_}) {
+    for (std::size_t i = 0; i < count && rows->element_bytes() > 0; ++i) {
+      std::memcpy(rows->at(to + i), rows->at(from + i), rows->element_bytes());
+    }
   }
 }
 
@@ -146,27 +150,22 @@ std::size_t UnifiedRows::window_number(int slot, std::int64_t position) const {
 
 std::size_t UnifiedRows::entry_number(int slot, std::int64_t entry) const {
   const auto e = static_cast<std::size_t>(entry);
-  const auto block = static_cast<std::size_t>(block_tables_[at(slot)][e / rows_per_block_]);
-  return boundary() + block * rows_per_block_ + e % rows_per_block_;
+  const int block = block_tables_[at(slot)].page_of(e, rows_per_block_);
+  return blocks_.first_row(block) + e % rows_per_block_;
 }
 
 void UnifiedRows::write(std::size_t number, const std::byte* record) {
-  std::memcpy(nope_.row(number), record, nope_.row_bytes());
-  if (rope_.row_bytes() > 0) {
-    std::memcpy(rope_.row(number), record + nope_.row_bytes(), rope_.row_bytes());
+  std::memcpy(nope_.at(number), record, nope_.element_bytes());
+  if (rope_.element_bytes() > 0) {
+    std::memcpy(rope_.at(number), record + nope_.element_bytes(), rope_.element_bytes());
   }
 }
 
 void UnifiedRows::read(std::size_t number, std::byte* record) const {
-  std::memcpy(record, nope_.row(number), nope_.row_bytes());
-  if (rope_.row_bytes() > 0) {
-    std::memcpy(record + nope_.row_bytes(), rope_.row(number), rope_.row_bytes());
+  std::memcpy(record, nope_.at(number), nope_.element_bytes());
+  if (rope_.element_bytes() > 0) {
+    std::memcpy(record + nope_.element_bytes(), rope_.at(number), rope_.element_bytes());
   }
-}
-
-void UnifiedRows::copy_row(std::size_t from, std::size_t to) {
-  std::memcpy(nope_.row(to), nope_.row(from), nope_.row_bytes());
-  if (rope_.row_bytes() > 0) std::memcpy(rope_.row(to), rope_.row(from), rope_.row_bytes());
 }
 
 void UnifiedRows::write_window(int slot, std::int64_t position, const std::byte* record) {
@@ -183,7 +182,17 @@ void UnifiedRows::read_entry(int slot, std::int64_t entry, std::byte* record) co
 }
 
 std::size_t UnifiedRows::bytes_in_use() const {
-  return (open_slots_ * window_ + blocks_.in_use() * rows_per_block_) * record_bytes();
+  return (open_slots_ * window_ + blocks_.numbers().in_use() * rows_per_block_) * record_bytes();
+}
+
+std::size_t UnifiedRows::sequence_bytes(std::size_t entries) const {
+  return (window_ + pages_for(entries, rows_per_block_) * rows_per_block_) * record_bytes();
+}
+
+bool UnifiedRows::owners_agree() const {
+  std::vector<int> counted;
+  for (const PageTable& table : block_tables_) table.count_owners(counted);
+  return blocks_.numbers().agrees(counted);
 }
 
 UnifiedBackend::UnifiedBackend(KvDtype dtype, Numerics numerics, const ModelConfig& config)

@@ -11,42 +11,28 @@
 #include <memory>
 #include <vector>
 
-#include "cupel/attention/free_list.h"
+#include "cupel/attention/page_pool.h"
 #include "cupel/attention/staged_backend.h"
 
 namespace cupel {
 
 enum class UnifiedRowForm { kBf16, kFp8, kF32 };
 
-// Rows of bytes by number; memory comes in slabs that never move, and only where rows are used.
-class RowTensor {
- public:
-  explicit RowTensor(std::size_t row_bytes) : row_bytes_(row_bytes) {}
-
-  // Makes rows [first, first + count) usable; new ones are zero.
-  void reserve(std::size_t first, std::size_t count);
-  std::byte* row(std::size_t number);
-  const std::byte* row(std::size_t number) const;
-  std::size_t row_bytes() const { return row_bytes_; }
-
- private:
-  static constexpr std::size_t kSlabRows = 1024;
-
-  std::size_t row_bytes_;
-  std::vector<std::unique_ptr<std::byte[]>> slabs_;
-};
-
 class UnifiedRows final : public RowStore {
  public:
   UnifiedRows(UnifiedRowForm form, int ratio, int window);
+  UnifiedRows(const UnifiedRows&) = delete;
+  UnifiedRows& operator=(const UnifiedRows&) = delete;
 
-  std::size_t record_bytes() const override { return nope_.row_bytes() + rope_.row_bytes(); }
+  std::size_t record_bytes() const override {
+    return nope_.element_bytes() + rope_.element_bytes();
+  }
   void encode(const float* row, std::byte* record) const override;
   void decode(const std::byte* record, float* row) const override;
 
   void open(int slot) override;
   void close(int slot) override;
-  void copy(int from, int to) override;
+  void fork(int from, int to, std::size_t entries) override;
   void reserve(int slot, std::size_t count) override;
 
   void write_window(int slot, std::int64_t position, const std::byte* record) override;
@@ -55,30 +41,49 @@ class UnifiedRows final : public RowStore {
   void read_entry(int slot, std::int64_t entry, std::byte* record) const override;
 
   std::size_t bytes_in_use() const override;
+  std::size_t sequence_bytes(std::size_t entries) const override;
+  bool owners_agree() const override;
 
   // Where a window position or an entry lies, and the tensors: nope rows (whole rows unless fp8)
   // and rope rows (fp8 only).
   std::size_t window_number(int slot, std::int64_t position) const;
   std::size_t entry_number(int slot, std::int64_t entry) const;
   std::size_t boundary() const { return kMaxSlots * window_; }
-  const RowTensor& nope() const { return nope_; }
-  const RowTensor& rope() const { return rope_; }
+  const SlabMemory& nope() const { return nope_; }
+  const SlabMemory& rope() const { return rope_; }
 
  private:
   static constexpr std::size_t kMaxSlots = 4096;
 
+  // The compressed rows, as pages of a block table.
+  class Blocks {
+   public:
+    explicit Blocks(UnifiedRows& rows) : rows_(rows) {}
+    int allocate();
+    void share(int block) { numbers_.share(block); }
+    void release(int block);
+    void copy(int from, int to);
+    const PageNumbers& numbers() const { return numbers_; }
+    std::size_t first_row(int block) const;
+
+   private:
+    UnifiedRows& rows_;
+    PageNumbers numbers_;
+  };
+
+  void acquire(std::size_t first, std::size_t count);
+  void release(std::size_t first, std::size_t count);
+  void copy_rows(std::size_t from, std::size_t to, std::size_t count);
   void write(std::size_t number, const std::byte* record);
   void read(std::size_t number, std::byte* record) const;
-  void copy_row(std::size_t from, std::size_t to);
-  void release_blocks(int slot);
 
   UnifiedRowForm form_;
   std::size_t window_;
   std::size_t rows_per_block_;
-  RowTensor nope_, rope_;
-  FreeList blocks_;
+  SlabMemory nope_, rope_;
+  Blocks blocks_;
   std::size_t open_slots_ = 0;
-  std::vector<std::vector<int>> block_tables_;  // by slot
+  std::vector<PageTable> block_tables_;  // by slot
 };
 
 class UnifiedBackend final : public StagedBackend {

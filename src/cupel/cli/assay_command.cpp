@@ -17,6 +17,7 @@
 #include "cupel/cli/engine_flags.h"
 #include "cupel/cli/progress.h"
 #include "cupel/cli/prompt_check.h"
+#include "cupel/cli/report_flags.h"
 #include "cupel/cli/task_flags.h"
 #include "cupel/eval/engine_target.h"
 
@@ -33,6 +34,7 @@ struct Flags {
   std::string reference;
   double margin = 0;
   std::string records = "records";
+  ReportFlags reports;
 };
 
 // A model on a backend, or an endpoint.
@@ -222,6 +224,7 @@ ExitCode run_assay(const Flags& flags) {
     throw InputError("--margin", "points above 0 and at most 100", fmt::format("{}", flags.margin));
   }
   check_cells(flags, task, cells);
+  const ReportFiles report_files(flags.reports);
   connect_endpoints(flags, cells);
   const std::string launch = flags.server.launch();
   std::error_code failed;
@@ -239,10 +242,12 @@ ExitCode run_assay(const Flags& flags) {
       .comparisons = {},
       .interactions = {},
       .records = {}};
+  std::vector<RunResult> results;
   std::vector<CellOutcomes> outcomes;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const std::string label = fmt::format("[{}/{}] {}", i + 1, cells.size(), cells[i].name);
-    const RunResult result = run_cell(flags, task, cells[i], label, launch);
+    results.push_back(run_cell(flags, task, cells[i], label, launch));
+    const RunResult& result = results.back();
     outcomes.push_back(outcomes_from_records(result.records, cells[i].name));
     report.cells.push_back(cell_row(outcomes.back(), result));
     report.records.emplace_back(cells[i].name, records_file(flags, task, cells[i]));
@@ -262,10 +267,13 @@ ExitCode run_assay(const Flags& flags) {
   }
   const std::vector<Decision> decisions = decide_family(comparisons, rule);
   for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    report.comparisons.push_back({comparisons[i], decisions[i]});
+    report.comparisons.push_back({.comparison = comparisons[i], .decision = decisions[i]});
   }
   report.interactions = crossed(cells, outcomes, reference);
   fmt::print("{}", render_report(report));
+  std::vector<std::span<const Record>> records;
+  for (const RunResult& result : results) records.emplace_back(result.records);
+  report_files.write(report, records);
   return exit_code(decisions);
 }
 
@@ -303,6 +311,7 @@ void add_assay_command(CLI::App& app, Run& run) {
       ->required();
   command->add_option("--records", flags->records, "Folder for the records of each cell")
       ->capture_default_str();
+  flags->reports.add(*command);
   flags->engine.add_common(*command);
   add_statistics_commands(*command, run);
   command->callback([=, &run] {

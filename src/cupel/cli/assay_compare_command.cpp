@@ -8,8 +8,10 @@
 #include "cupel/assay/import.h"
 #include "cupel/assay/looks_ledger.h"
 #include "cupel/assay/noise.h"
+#include "cupel/assay/report/looks_text.h"
 #include "cupel/assay/sequential.h"
 #include "cupel/cli/assay_commands.h"
+#include "cupel/cli/report_flags.h"
 
 namespace cupel {
 namespace {
@@ -22,10 +24,12 @@ struct Flags {
   bool deterministic = false;
   ImportOptions import;
   bool no_ledger = false;
+  ReportFlags reports;
 };
 
 struct Cell {
-  std::string path;  // the first file: the ledger lies beside it
+  std::string path;   // the first file: the ledger lies beside it
+  std::string files;  // all, as given
   std::vector<Record> records;
   ArmAtLook arm;
 };
@@ -50,6 +54,7 @@ std::vector<Cell> load(const Flags& flags) {
     const auto paths = split(text);
     Cell cell;
     cell.path = paths.front().string();
+    cell.files = text;
     cell.records = import_results(paths, paths.front().stem().string(), flags.import);
     cell.arm.outcomes = outcomes_from_records(cell.records, text);
     cell.arm.identical_passes = identical_passes(cell.records);
@@ -62,63 +67,32 @@ std::vector<Cell> load(const Flags& flags) {
   return cells;
 }
 
-void print_cells(const std::vector<Cell>& cells) {
-  fmt::print("{:>8}  {:>9}  {:>14}  {:>15}  {:>19}  {:>13}  {}\n", "repeats", "accuracy",
-             "95 % interval", "same text, 95 %", "unstable u, 95 %", "run sd, seen", "cell");
+// The report without what the records show beyond scores.
+AssayReport report_of(const Flags& flags, const LookPlan& plan, const std::vector<Cell>& cells,
+                      const std::vector<LookDecision>& looks) {
+  AssayReport report;
+  report.reference = cells.front().arm.outcomes.name;
+  report.margin = flags.margin;
+  if (!flags.looks.empty()) report.looks = plan.repeats;
+  report.title = fmt::format("Compared item by item with {} at a margin of {:g}; looks {}.",
+                             report.reference, flags.margin, list_items(plan.repeats));
   for (const Cell& cell : cells) {
-    const CellOutcomes& o = cell.arm.outcomes;
-    const Interval i = accuracy_interval(o, 0.95);
-    std::string same = "-";
-    std::string unstable = "-";
-    std::string deviation = "-";
-    std::vector<std::string> lines;
-    if (o.repeats() >= 2) {
-      const RunNoise noise = run_noise(o);
-      const Agreement text = text_agreement(cell.records, o.name);
-      same = fmt::format("{:.2f}, >={:.2f}", 100 * text.total_agreement(),
-                         100 * (1 - text.rate95.high));
-      unstable = fmt::format("{:.0f}, {:.0f}..{:.0f}", noise.unstable, noise.unstable95.low,
-                             noise.unstable95.high);
-      deviation = fmt::format("{:.2f}, {:.2f}", noise.deviation_by_items, noise.deviation_by_runs);
-      lines = notes(noise);
-      if (text.differing == 0) {
-        lines.push_back(
-            fmt::format("No text differed in {} independent pairs: at most {:.3g} % of "
-                        "pairs differ (95 %).",
-                        text.independent_pairs, 100 * text.rate95.high));
-      }
-      const bool answers = std::any_of(cell.records.begin(), cell.records.end(),
-                                       [](const Record& r) { return r.extracted.has_value(); });
-      if (answers) {
-        const Agreement answer = answer_agreement(cell.records, o.name);
-        lines.push_back(fmt::format("The same answer in {:.2f} % of pairs of repeats.",
-                                    100 * answer.total_agreement()));
-      }
+    report.cells.push_back(cell_row(cell.arm.outcomes, cell.records));
+    report.records.emplace_back(cell.arm.outcomes.name, cell.files);
+  }
+  for (const LookDecision& l : looks) {
+    ComparisonRow row{.comparison = l.comparison, .decision = l.decision};
+    row.level = l.look.alpha;
+    if (l.evidence) {
+      row.notes.push_back(
+          fmt::format("Evidence after {} passes: {:.3g} against no loss, {:.3g} against a loss of "
+                      "the margin (20 decides). For this item set alone.",
+                      l.evidence->passes, l.evidence->against_no_loss, l.evidence->against_margin));
     }
-    fmt::print("{:>8}  {:>9.2f}  {:>14}  {:>15}  {:>19}  {:>13}  {}\n", o.repeats(),
-               100 * o.accuracy(), fmt::format("{:.2f}..{:.2f}", 100 * i.low, 100 * i.high), same,
-               unstable, deviation, o.name);
-    for (const std::string& line : lines) fmt::print("          {}\n", line);
+    row.notes.push_back(l.reason);
+    report.comparisons.push_back(std::move(row));
   }
-}
-
-void print_decision(const LookDecision& l, bool anytime) {
-  const Comparison& c = l.comparison;
-  const Decision& d = l.decision;
-  fmt::print(
-      "{}\n  {:<13} loss {:.2f}, {} lost, {} gained; bounds at {:.2f} % each side: {:.2f} to "
-      "{:.2f}; 95 % {:.2f} to {:.2f}; p = {}\n",
-      c.candidate, verdict_name(d.verdict), c.loss, c.lost, c.gained, 100 * l.look.alpha,
-      d.interval90.low, d.interval90.high, d.interval95_new.low, d.interval95_new.high,
-      format_p(d.p_regression));
-  if (anytime && l.evidence) {
-    fmt::print(
-        "    Evidence after {} passes: {:.3g} against no loss, {:.3g} against a loss of the "
-        "margin (20 decides). For this item set alone.\n",
-        l.evidence->passes, l.evidence->against_no_loss, l.evidence->against_margin);
-  }
-  fmt::print("    {}\n", l.reason);
-  for (const std::string& note : notes(c, d)) fmt::print("    {}\n", note);
+  return report;
 }
 
 LookPlan plan_of(const Flags& flags, const Cell& reference, const std::vector<Cell>& cells) {
@@ -146,6 +120,7 @@ ExitCode run_compare(const Flags& flags) {
     throw InputError("results", "a reference and at least one candidate",
                      fmt::format("{}", flags.results.size()));
   }
+  const ReportFiles report_files(flags.reports);
   const std::vector<Cell> cells = load(flags);
   const Cell& reference = cells.front();
   LookRule rule{.margin = flags.margin,
@@ -175,19 +150,11 @@ ExitCode run_compare(const Flags& flags) {
   }
   const std::vector<LookDecision> looks = decide_at_look(reference.arm, arms, rule, taken);
 
-  fmt::print("Compared item by item with {} at a margin of {:g}; looks {}.\n\n",
-             reference.arm.outcomes.name, flags.margin, list_items(rule.plan.repeats));
-  print_cells(cells);
-  fmt::print("\n");
-  std::vector<Decision> decisions;
-  for (const LookDecision& l : looks) {
-    print_decision(l, anytime);
-    decisions.push_back(l.decision);
-  }
-  if (looks.size() > 1) {
-    fmt::print("REGRESSION is held to 5 % over the {} comparisons together (Holm).\n",
-               looks.size());
-  }
+  AssayReport report = report_of(flags, rule.plan, cells, looks);
+  std::vector<std::span<const Record>> records;
+  for (const Cell& cell : cells) records.emplace_back(cell.records);
+  describe_records(report, records);
+  fmt::print("{}", render_looks(report));
   for (std::size_t i = 0; i < studies.size(); ++i) {
     const TakenLook& look = looks[i].look;
     if (std::find(studies[i].taken.begin(), studies[i].taken.end(), look) ==
@@ -197,6 +164,9 @@ ExitCode run_compare(const Flags& flags) {
     studies[i].plan = rule.plan;
     LooksLedger(ledger_path(cells[i + 1])).keep(studies[i]);
   }
+  report_files.write(std::move(report));
+  std::vector<Decision> decisions;
+  for (const LookDecision& l : looks) decisions.push_back(l.decision);
   return exit_code(decisions);
 }
 
@@ -234,6 +204,7 @@ void add_assay_compare_command(CLI::App& assay, Run& run) {
   command->add_flag("--no-ledger", flags->no_ledger,
                     "Do not keep this look in CANDIDATE.looks.json (default: keep it, so that "
                     "extended records are charged)");
+  flags->reports.add(*command);
   command->callback([=, &run] { run = [=] { return run_compare(*flags); }; });
 }
 

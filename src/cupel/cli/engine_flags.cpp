@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "cupel/cli/interrupt.h"
 #include "cupel/kernels/isa.h"
 
 namespace cupel {
@@ -35,6 +36,14 @@ void EngineFlags::add_common(CLI::App& app) {
                  "Threads; 0 = one per hardware thread. Does not change a result")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--max-cache-bytes", max_cache_bytes,
+                 "Bytes for the caches of all sequences and kept prefixes, for example 2GB; 0 = a "
+                 "quarter of memory. Does not change a result")
+      ->capture_default_str()
+      ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--no-prefix-cache", no_prefix_cache,
+               "Compute every prompt from its first token (default: start from the longest prefix "
+               "that is kept). Does not change a result");
   app.add_option("--isa", isa, "auto, avx2 or avx512. Does not change a result")
       ->capture_default_str();
 }
@@ -45,12 +54,16 @@ EngineOptions EngineFlags::options() const {
 
 EngineOptions EngineFlags::options(const std::filesystem::path& folder, BackendKind kind) const {
   set_isa(parse_isa(isa));
+  watch_interrupts();
   return {.model = folder,
           .network = {.backend = kind,
                       .kv_dtype = parse_kv_dtype(kv_dtype),
                       .numerics = parse_numerics(numerics)},
           .prefill_chunk = prefill_chunk,
-          .threads = threads};
+          .threads = threads,
+          .max_cache_bytes = max_cache_bytes,
+          .prefix_cache = !no_prefix_cache,
+          .stop_requested = interrupt_requested};
 }
 
 BackendKind parse_backend_flag(const std::string& name) {

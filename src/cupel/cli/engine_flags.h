@@ -18,15 +18,17 @@ struct EngineFlags {
   std::string numerics = "reference";
   std::string kv_dtype = "auto";
   std::string isa = "auto";
-  int prefill_chunk = 0;
+  int prefill_chunk = EngineOptions{}.prefill_chunk;
   int threads = 0;
+  std::size_t max_cache_bytes = 0;
+  bool no_prefix_cache = false;
 
   // --model and --attention-backend for one engine.
   void add_single(CLI::App& app);
   // The rest.
   void add_common(CLI::App& app);
 
-  // Applies --isa. Throws InputError.
+  // Applies --isa; SIGINT and SIGTERM now end generation in good order. Throws InputError.
   EngineOptions options() const;
   EngineOptions options(const std::filesystem::path& model, BackendKind kind) const;
 };

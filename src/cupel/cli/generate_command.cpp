@@ -6,6 +6,7 @@
 
 #include "cupel/cli/command.h"
 #include "cupel/cli/engine_flags.h"
+#include "cupel/cli/sampling_flags.h"
 #include "cupel/eval/task.h"
 
 namespace cupel {
@@ -54,14 +55,9 @@ void add_generate_command(CLI::App& app, Run& run) {
   command->add_option("--max-new-tokens", flags->request.max_new_tokens, "Limit of new tokens")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  command
-      ->add_option("--temperature", flags->request.temperature,
-                   "0 = the most likely token every time")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--seed", flags->request.seed, "For temperature above 0")
-      ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+  add_sampling_flags(*command, flags->request.sampling);
+  command->add_flag("--ignore-eos", flags->request.ignore_eos,
+                    "Go on after the end-of-sentence token (default: stop there)");
   command
       ->add_option(
           "--stop", flags->request.stop,

@@ -1,18 +1,22 @@
 #include "cupel/engine/engine.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cupel/base/error.h"
 #include "cupel/base/file.h"
 #include "cupel/base/hash.h"
-#include "cupel/engine/generation.h"
 #include "cupel/kernels/isa.h"
 
 namespace cupel {
 namespace {
+
+// Rows of a step beyond which no further prompt chunk is added: enough for every product to run at
+// full speed, small enough for the activations to stay in cache.
+constexpr std::size_t kStepRows = 512;
 
 std::vector<bool> tokens_that_exist(const Tokenizer& tokenizer, int vocab,
                                     const std::filesystem::path& model) {
@@ -28,6 +32,17 @@ std::vector<bool> tokens_that_exist(const Tokenizer& tokenizer, int vocab,
   return exists;
 }
 
+std::size_t quarter_of_memory() {
+  return static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) / 4;
+}
+
+void require_range(const char* option, int value, int least) {
+  if (value < least) {
+    throw InputError(option, fmt::format("{} or more", least), std::to_string(value));
+  }
+}
+
 }  // namespace
 
 Engine::Engine(const EngineOptions& options)
@@ -35,54 +50,107 @@ Engine::Engine(const EngineOptions& options)
       pool_(options.threads),
       tokenizer_(Tokenizer::load(options.model / "tokenizer.json")),
       sampler_({}) {
-  if (options.max_running < 1) {
-    throw InputError("max_running", "at least 1", std::to_string(options.max_running));
-  }
-  if (options.prefill_chunk < 0) {
-    throw InputError("prefill_chunk", "0 or more", std::to_string(options.prefill_chunk));
-  }
+  require_range("max_running", options.max_running, 1);
+  require_range("max_waiting", options.max_waiting, 1);
+  require_range("prefill_chunk", options.prefill_chunk, 0);
   require_baseline_isa();
   const Checkpoint checkpoint(options.model);
   network_ = std::make_unique<Network>(checkpoint, options.network, pool_);
   sampler_ = Sampler(tokens_that_exist(tokenizer_, config().vocab_size, options.model));
   fingerprint_ = fmt::format("{} tokenizer={}", network_->fingerprint(),
                              hash_hex(read_file(options.model / "tokenizer.json")));
+  const SchedulerLimits limits{.max_running = static_cast<std::size_t>(options.max_running),
+                               .max_waiting = static_cast<std::size_t>(options.max_waiting),
+                               .step_rows = kStepRows,
+                               .prefill_chunk = static_cast<std::size_t>(options.prefill_chunk),
+                               .max_cache_bytes = options.max_cache_bytes == 0
+                                                      ? quarter_of_memory()
+                                                      : options.max_cache_bytes,
+                               .prefix_cache = options.prefix_cache};
+  if (limits.max_cache_bytes < network_->sequence_bytes(kPageTokens)) {
+    throw InputError("max_cache_bytes",
+                     fmt::format("at least {} (a sequence of {} tokens)",
+                                 network_->sequence_bytes(kPageTokens), kPageTokens),
+                     std::to_string(limits.max_cache_bytes));
+  }
+  scheduler_ = std::make_unique<Scheduler>(limits, *network_);
 }
 
-void Engine::check(const GenerationRequest& request, std::size_t index) const {
-  const std::string where = fmt::format("request {}", index);
-  if (request.prompt_ids.empty()) throw InputError(where, "a prompt of at least one token", "none");
-  if (request.max_new_tokens < 1) {
-    throw InputError(where, "max_new_tokens of at least 1", std::to_string(request.max_new_tokens));
+RequestId Engine::submit(GenerationRequest request, RequestCallbacks callbacks,
+                         Clock::time_point submitted, RequestId id) {
+  validate(request, "request");
+  if (id == 0) id = reserve_id();
+  auto sequence =
+      std::make_unique<Sequence>(id, std::move(request), std::move(callbacks), submitted);
+  if (sequence->request.sampling.penalises()) {
+    for (const std::int32_t id : sequence->request.prompt_ids) ++sequence->history.prompt[id];
   }
-  if (!std::isfinite(request.temperature) || request.temperature < 0) {
-    throw InputError(where, "a finite temperature of at least 0",
-                     fmt::format("{}", request.temperature));
-  }
-  for (const std::string& stop : request.stop) {
-    if (stop.empty()) throw InputError(where, "stop strings of at least one byte", "\"\"");
-  }
-  for (std::size_t i = 0; i < request.prompt_ids.size(); ++i) {
-    const std::int32_t id = request.prompt_ids[i];
-    if (id < 0 || id >= config().vocab_size) {
-      throw InputError(fmt::format("{}, prompt token {}", where, i),
-                       fmt::format("an id in [0, {})", config().vocab_size), std::to_string(id));
-    }
-  }
-  const std::int64_t total = static_cast<std::int64_t>(request.prompt_ids.size()) +
-                             static_cast<std::int64_t>(request.max_new_tokens);
-  if (total > config().max_position_embeddings) {
-    throw InputError(where,
-                     fmt::format("prompt and new tokens within the context of {}",
-                                 config().max_position_embeddings),
-                     fmt::format("{} + {}", request.prompt_ids.size(), request.max_new_tokens));
-  }
+  sequence->result.queue_seconds = -1;
+  scheduler_->submit(std::move(sequence));
+  return id;
+}
+
+bool Engine::cancel(RequestId id) {
+  const auto s = scheduler_->remove(id, true);
+  if (!s) return false;
+  s->result.finish = FinishReason::kCancelled;
+  s->result.total_seconds = std::chrono::duration<double>(Clock::now() - s->submitted).count();
+  if (s->callbacks.on_done) s->callbacks.on_done(s->result);
+  return true;
+}
+
+void Engine::cancel_all() {
+  for (const RequestId id : scheduler_->ids()) cancel(id);
+}
+
+EngineStats Engine::stats() const {
+  const SchedulerCounts& counts = scheduler_->counts();
+  return {.running = scheduler_->running(),
+          .waiting = scheduler_->waiting(),
+          .steps = steps_,
+          .prompt_tokens = counts.prompt_tokens,
+          .cached_tokens = counts.cached_tokens,
+          .output_tokens = output_tokens_,
+          .preemptions = counts.preemptions,
+          .evictions = counts.evictions,
+          .kept_prefixes = scheduler_->prefixes().size(),
+          .cache_bytes = network_->cache_bytes(),
+          .max_cache_bytes = scheduler_->limits().max_cache_bytes};
 }
 
 void Engine::generate(std::span<const GenerationRequest> requests, int concurrency,
                       const std::function<void(std::size_t, const Generation&)>& done) {
-  for (std::size_t i = 0; i < requests.size(); ++i) check(requests[i], i);
-  GenerationLoop(*this, requests, concurrency, done).run();
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    validate(requests[i], fmt::format("request {}", i));
+  const Clock::time_point start = Clock::now();
+  const std::size_t limit = concurrency > 0 ? static_cast<std::size_t>(concurrency)
+                                            : std::numeric_limits<std::size_t>::max();
+  std::size_t next = 0, under_way = 0;
+  try {
+    while (next < requests.size() || under_way > 0) {
+      while (next < requests.size() && under_way < limit &&
+             scheduler_->waiting() < scheduler_->limits().max_waiting) {
+        const std::size_t index = next++;
+        ++under_way;
+        submit(requests[index],
+               {.on_logits = {},
+                .on_token = {},
+                .on_done =
+                    [&, index](const Generation& g) {
+                      --under_way;
+                      done(index, g);
+                    }},
+               start);
+      }
+      step();
+      if (options_.stop_requested && options_.stop_requested()) {
+        throw InfrastructureError("engine", "interrupted");
+      }
+    }
+  } catch (...) {
+    for (const RequestId id : scheduler_->ids()) scheduler_->remove(id, false);
+    throw;
+  }
 }
 
 std::vector<float> Engine::logits(std::span<const std::int32_t> prompt,

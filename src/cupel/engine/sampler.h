@@ -2,30 +2,49 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
+
+#include "cupel/engine/request.h"
 
 namespace cupel {
 
 struct SampledToken {
   std::int32_t id = 0;
-  float margin = 0;  // difference of the two largest logits among tokens that exist
+  float margin = 0;  // difference of the two largest logits after penalties and bias
 };
 
-// Temperature 0 takes the largest logit, ties to the lowest id; else draws from
-// softmax(logits / temperature) with a number that depends on seed and step alone.
+// The tokens of a request so far, for penalties.
+struct TokenHistory {
+  std::map<std::int32_t, int> prompt, output;  // occurrences
+};
+
+// What else a request says of its next token; null and empty: nothing.
+struct SampleRules {
+  const TokenHistory* history = nullptr;                // for penalties
+  const std::map<std::int32_t, float>* bias = nullptr;  // by token id, added to its logit
+  std::span<const std::int32_t> banned = {};            // cannot come
+};
+
+// A number in [0, 1) that depends on seed and step alone decides a draw; the weights of the tokens
+// left are summed in ascending id.
 class Sampler {
  public:
-  // allowed[id]: false for rows of the vocabulary without a token, which are never sampled. At
-  // least two must be allowed.
-  explicit Sampler(std::vector<bool> allowed) : allowed_(std::move(allowed)) {}
+  // exists[id]: false for rows of the vocabulary without a token, which are never sampled. At
+  // least two must exist.
+  explicit Sampler(std::vector<bool> exists) : exists_(std::move(exists)) {}
 
-  // Throws InfrastructureError if a logit of an existing token is NaN.
-  SampledToken sample(std::span<const float> logits, float temperature, std::uint64_t seed,
-                      std::uint64_t step) const;
+  // logits [vocab]; `step` counts the output tokens. Throws InfrastructureError if a logit of an
+  // existing token is NaN.
+  SampledToken sample(std::span<const float> logits, const SamplingParams& params,
+                      std::uint64_t step, const SampleRules& rules = {}) const;
+
+  // Of token `id` and the `top` best.
+  TokenLogprobs logprobs(std::span<const float> logits, std::int32_t id, int top) const;
 
  private:
-  std::vector<bool> allowed_;
+  std::vector<bool> exists_;
 };
 
 // A uniform number in [0, 1), a function of its arguments alone.

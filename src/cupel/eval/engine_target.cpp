@@ -13,6 +13,7 @@ StopReason stop_reason(FinishReason finish) {
       return StopReason::kStopString;
     case FinishReason::kLength:
       return StopReason::kLength;
+    case FinishReason::kCancelled:
     case FinishReason::kError:
       break;
   }
@@ -26,11 +27,12 @@ void EngineTarget::complete(std::span<const CompletionRequest> requests, int con
   std::vector<GenerationRequest> generations;
   generations.reserve(requests.size());
   for (const CompletionRequest& request : requests) {
-    generations.push_back({.prompt_ids = engine_.tokenizer().encode(request.prompt),
-                           .max_new_tokens = request.max_new_tokens,
-                           .temperature = request.temperature,
-                           .seed = request.seed,
-                           .stop = request.stop});
+    GenerationRequest& generation = generations.emplace_back();
+    generation.prompt_ids = engine_.tokenizer().encode(request.prompt);
+    generation.max_new_tokens = request.max_new_tokens;
+    generation.sampling.temperature = request.temperature;
+    generation.sampling.seed = request.seed;
+    generation.stop = request.stop;
   }
   engine_.generate(generations, concurrency, [&](std::size_t i, const Generation& g) {
     done(i, {.text = g.text,

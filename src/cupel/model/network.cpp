@@ -1,6 +1,7 @@
 #include "cupel/model/network.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -39,6 +40,21 @@ Network::Network(const Checkpoint& checkpoint, const NetworkOptions& options, Th
   rope.beta_slow = config_.yarn_beta_slow;
   rope.original_positions = config_.yarn_original_positions;
   compressed_frequencies_ = rope_frequencies(rope);
+
+  SequenceState state = open();
+  for (const auto* states : {&state.compressors, &state.index_compressors}) {
+    for (const CompressorState& c : *states) {
+      state_bytes_ += (c.values.size() + c.gates.size()) * sizeof(float);
+    }
+  }
+  close(state);
+}
+
+std::string describe(const FaultOrigin& origin) {
+  if (origin.halves < 0) return "the output head";
+  if (origin.halves == 0) return "the embedding";
+  return fmt::format("layer {}, {}", (origin.halves - 1) / 2,
+                     origin.halves % 2 == 1 ? "attention" : "experts");
 }
 
 std::string Network::fingerprint() const {
@@ -49,6 +65,7 @@ std::string Network::fingerprint() const {
 SequenceState Network::open() {
   SequenceState state;
   state.slot = backend_->open();
+  ++open_states_;
   state.compressors.resize(size(config_.layers));
   state.index_compressors.resize(size(config_.layers));
   for (int l = 0; l < config_.layers; ++l) {
@@ -62,15 +79,26 @@ SequenceState Network::open() {
 }
 
 void Network::close(SequenceState& state) {
-  if (state.slot >= 0) backend_->close(state.slot);
+  if (state.slot >= 0) {
+    backend_->close(state.slot);
+    --open_states_;
+  }
   state = {};
 }
 
 SequenceState Network::fork(const SequenceState& from) {
   SequenceState state = from;
-  state.slot = backend_->open();
-  backend_->copy(from.slot, state.slot);
+  state.slot = backend_->fork(from.slot, from.length);
+  ++open_states_;
   return state;
+}
+
+std::size_t Network::sequence_bytes(std::int64_t length) const {
+  return backend_->sequence_bytes(length) + state_bytes_;
+}
+
+std::size_t Network::cache_bytes() const {
+  return backend_->bytes_in_use() + open_states_ * state_bytes_;
 }
 
 StepContext Network::make_step(std::span<const SegmentInput> inputs, const StepTaps* taps) const {
@@ -231,8 +259,8 @@ std::vector<float> Network::logits(const float* hidden, std::size_t rows) const 
 }
 
 std::vector<float> Network::forward(std::span<const SegmentInput> inputs,
-                                    std::span<const std::size_t> logits_rows,
-                                    const StepTaps* taps) {
+                                    std::span<const std::size_t> logits_rows, const StepTaps* taps,
+                                    std::vector<FaultOrigin>* origins) {
   const StepContext step = make_step(inputs, taps);
   const std::size_t rows = step.rows(), hidden = size(config_.hidden_size);
   const std::size_t flat = size(config_.hc_mult) * hidden;
@@ -241,10 +269,21 @@ std::vector<float> Network::forward(std::span<const SegmentInput> inputs,
     if (taps != nullptr && taps->values) taps->values(name, layer, v, width);
   };
 
+  if (origins != nullptr) origins->assign(logits_rows.size(), {});
+  // A row whose streams hold a NaN or an infinity has mixture weights that are NaN.
+  const auto look_for_faults = [&](const HyperMix& mixed, int halves) {
+    for (std::size_t i = 0; origins != nullptr && i < logits_rows.size(); ++i) {
+      FaultOrigin& origin = (*origins)[i];
+      const float seen = mixed.post[logits_rows[i] * size(config_.hc_mult)];
+      if (origin.halves < 0 && !std::isfinite(seen)) origin.halves = halves;
+    }
+  };
+
   std::vector<float> streams = embed(step);
   for (int layer = 0; layer < config_.layers; ++layer) {
     for (const Half part : {Half::kAttention, Half::kMoe}) {
       const HyperMix mixed = mix(layer, part, streams.data(), rows);
+      look_for_faults(mixed, 2 * layer + (part == Half::kMoe ? 1 : 0));
       const std::vector<float> y = half(layer, part, step, mixed);
       tap(part == Half::kAttention ? "attn_out" : "ffn_out", layer, y, hidden);
       join(mixed, y.data(), streams.data(), rows);
@@ -257,7 +296,12 @@ std::vector<float> Network::forward(std::span<const SegmentInput> inputs,
 
   std::vector<float> last(logits_rows.size() * flat);
   for (std::size_t i = 0; i < logits_rows.size(); ++i) {
-    std::copy_n(streams.data() + logits_rows[i] * flat, flat, last.data() + i * flat);
+    float* row = last.data() + i * flat;
+    std::copy_n(streams.data() + logits_rows[i] * flat, flat, row);
+    if (origins == nullptr || (*origins)[i].halves >= 0) continue;
+    if (!std::all_of(row, row + flat, [](float x) { return std::isfinite(x); })) {
+      (*origins)[i].halves = 2 * config_.layers;
+    }
   }
   const std::vector<float> z = final_hidden(last.data(), logits_rows.size());
   tap("final_hidden", -1, z, hidden);

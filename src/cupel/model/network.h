@@ -15,6 +15,7 @@
 #include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/checkpoint.h"
 #include "cupel/kernels/numerics.h"
+#include "cupel/model/sequence_store.h"
 #include "cupel/model/step.h"
 #include "cupel/model/weights.h"
 
@@ -41,20 +42,30 @@ struct HyperMix {
 
 enum class Half { kAttention, kMoe };
 
-class Network {
+// Which part of the network first gave a row values that are not finite.
+struct FaultOrigin {
+  int halves = -1;  // -1: none before the head; else half-blocks done before: 0 = the embedding
+};
+std::string describe(const FaultOrigin& origin);
+
+class Network final : public SequenceStore {
  public:
   Network(const Checkpoint& checkpoint, const NetworkOptions& options, ThreadPool& pool);
 
-  SequenceState open();
-  void close(SequenceState& state);
-  // A new sequence in the state of `from`.
-  SequenceState fork(const SequenceState& from);
+  SequenceState open() override;
+  void close(SequenceState& state) override;
+  SequenceState fork(const SequenceState& from) override;
+  std::size_t sequence_bytes(std::int64_t length) const override;
+  std::size_t cache_bytes() const override;
 
   // Appends the inputs and returns logits [logits_rows.size(), vocab] fp32 of the given rows, where
   // row numbers count over all inputs in order. Inputs must belong to different sequences.
+  // `origins`, if given, tells for each of these rows where a value that is not finite came up
+  // first.
   std::vector<float> forward(std::span<const SegmentInput> inputs,
                              std::span<const std::size_t> logits_rows,
-                             const StepTaps* taps = nullptr);
+                             const StepTaps* taps = nullptr,
+                             std::vector<FaultOrigin>* origins = nullptr);
 
   // The parts of a block, for tests and comparisons that start from given values. `streams` is
   // [rows, hc, hidden].
@@ -83,6 +94,8 @@ class Network {
   std::unique_ptr<AttentionBackend> backend_;
   std::vector<float> plain_frequencies_, compressed_frequencies_;
   std::string checkpoint_fingerprint_;
+  std::size_t state_bytes_ = 0;  // of a sequence's compressor states
+  std::size_t open_states_ = 0;
 };
 
 }  // namespace cupel
