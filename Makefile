@@ -1,6 +1,6 @@
 # The commands of a developer and of .ci/run. The build itself is CMake's (CMakePresets.json).
 .DEFAULT_GOAL := help
-.PHONY: help deps build assay check check-browser check-long configure-sanitize sanitize tsan fuzz format \
+.PHONY: FORCE help deps build assay check check-browser check-long configure-sanitize sanitize tsan fuzz format \
 	format-check tidy clean
 # Prerequisites run in the order written: install, then build, then use.
 .NOTPARALLEL:
@@ -19,12 +19,17 @@ endif
 export ASAN_OPTIONS ?= external_symbolizer_path=$(shell command -v addr2line)
 export UBSAN_OPTIONS ?= print_stacktrace=1:$(ASAN_OPTIONS)
 
+# make assay FP8=1 adds both checkpoints with their routed experts in FP8, repacked by cupel itself.
+MODELS := models/tiny-v4-preview models/tiny-v4-0731
+FP8_MODELS := $(if $(FP8),$(patsubst models/%,build/models/%-fp8,$(MODELS)))
+
 ASSAY := build/release/bin/cupel assay wordmath \
-	--model models/tiny-v4-preview models/tiny-v4-0731 \
+	--model $(MODELS) $(FP8_MODELS) \
 	--attention-backend packed,unified --reference tiny-v4-preview/unified --margin 1
 
 help:
 	@echo 'make assay         install what is needed, build, assay both bundled checkpoints'
+	@echo '                   (FP8=1: also as FP8 repacks, made in build/models)'
 	@echo 'make check         install what is needed, build, run all tests'
 	@echo 'make check-browser the HTML report in headless Chromium, at the width of a laptop and a phone'
 	@echo 'make check-long    the full simulations of the statistics, about ten minutes on two cores'
@@ -51,9 +56,17 @@ build:
 assay: deps
 	cmake --preset release
 	cmake --build --preset release -j$(JOBS) --target cupel
+	$(if $(FP8),$(MAKE) $(FP8_MODELS))
 	@echo '$(ASSAY)'; \
 	$(ASSAY); code=$$?; \
 	case $$code in 0|1|2) ;; *) echo "make assay: not completed, exit code $$code" >&2; exit $$code;; esac
+
+# Made anew each time: the program may have changed.
+FORCE:
+build/models/%-fp8: models/% FORCE
+	mkdir -p build/models
+	rm -rf $@
+	build/release/bin/cupel repack --experts fp8 --verify $< $@
 
 check: deps build
 	$(CTEST) --test-dir build/release -LE long

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "support/header_checkpoint.h"
+#include "support/made_checkpoint.h"
 #include "support/tiny_checkpoint.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,6 @@
 namespace cupel {
 namespace {
 
-using test::HeaderCheckpoint;
 using test::StoredTensor;
 using test::TinyCheckpoint;
 using testing::HasSubstr;
@@ -279,8 +278,14 @@ TEST(Preflight, PublishedConfigs) {
 }
 
 TEST(Preflight, FullSizeHeaders) {
-  const HeaderCheckpoint preview(kSource / "data/v4-flash/config.preview.json", 1);
-  const HeaderCheckpoint next(kSource / "data/v4-flash/config.0731.json", 3);
+  const test::TemporaryFolder preview;
+  const test::TemporaryFolder next;
+  const auto make = [](const test::TemporaryFolder& folder, const char* config, int stages) {
+    const std::string text = read_file(kSource / "data/v4-flash" / config);
+    test::CheckpointMaker(folder.path(), text, stages, test::Content::kHeaders);
+  };
+  make(preview, "config.preview.json", 1);
+  make(next, "config.0731.json", 3);
   const PreflightReport report = preflight(preview.path(), next.path());
   EXPECT_EQ(report.before.tensors, 69187);
   EXPECT_EQ(report.after.tensors, 72317);

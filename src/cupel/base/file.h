@@ -56,7 +56,12 @@ class AtomicFile {
   std::filesystem::path path_;
   std::filesystem::path temporary_;
   int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+  std::uint64_t sent_ = 0;  // on their way to the storage
 };
+
+// A whole file that way. Throws as AtomicFile does.
+void write_atomically(const std::filesystem::path& path, std::string_view text);
 
 // A text file that grows line by line and survives a kill: each line goes out in one write.
 class LineWriter {

@@ -48,7 +48,7 @@ std::string compute_fingerprint(const std::filesystem::path& config_file,
 
 }  // namespace
 
-Checkpoint::Checkpoint(const std::filesystem::path& folder)
+Checkpoint::Checkpoint(const std::filesystem::path& folder, SafetensorsFile::Data data)
     : folder_(folder), shards_(std::make_shared<std::vector<SafetensorsFile>>()) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored)) {
@@ -58,7 +58,7 @@ Checkpoint::Checkpoint(const std::filesystem::path& folder)
   config_ = load_config(config_file);
   const ShardIndex index = read_shard_index(folder);
   shards_->reserve(index.files.size());
-  for (const std::string& file : index.files) shards_->emplace_back(folder / file);
+  for (const std::string& file : index.files) shards_->emplace_back(folder / file, data);
   by_name_ = index_tensors(index, *shards_);
   catalogue_ = check_catalogue(config_, by_name_, *shards_, index.source, drafter_stages_);
   fingerprint_ = compute_fingerprint(config_file, *shards_);

@@ -32,7 +32,10 @@ struct CatalogueEntry {
 // InputError.
 class Checkpoint final : public WeightSource {
  public:
-  explicit Checkpoint(const std::filesystem::path& folder);
+  // `data` kHeaderOnly: shards may end after their headers; such tensors have no values, and none
+  // of theirs is checked.
+  explicit Checkpoint(const std::filesystem::path& folder,
+                      SafetensorsFile::Data data = SafetensorsFile::Data::kRequired);
 
   const std::filesystem::path& folder() const { return folder_; }
   const ModelConfig& config() const override { return config_; }

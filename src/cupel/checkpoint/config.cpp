@@ -191,6 +191,18 @@ void read_drafter(const ConfigFields& fields, ModelConfig& config) {
 
 }  // namespace
 
+std::string_view drafter_name(DrafterKind kind) {
+  switch (kind) {
+    case DrafterKind::kNone:
+      return "none";
+    case DrafterKind::kMtp:
+      return "mtp";
+    case DrafterKind::kDspark:
+      return "dspark";
+  }
+  return "";
+}
+
 std::string_view expert_dtype_name(ExpertDtype dtype) {
   switch (dtype) {
     case ExpertDtype::kFp4:

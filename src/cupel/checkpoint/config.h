@@ -23,6 +23,8 @@ enum class ExpertDtype { kFp4, kFp8, kBf16 };
 std::string_view expert_dtype_name(ExpertDtype dtype);
 
 enum class DrafterKind { kNone, kMtp, kDspark };
+// "none", "mtp", "dspark".
+std::string_view drafter_name(DrafterKind kind);
 
 struct ModelConfig {
   // All sizes are counts of elements.

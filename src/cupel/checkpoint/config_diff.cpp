@@ -317,7 +317,7 @@ ConfigFacts derive_facts(const ModelConfig& config, std::optional<int> stages) {
   add_cache("unified", 1024, key + 4);
   add_cache("unified fp8_e4m3", 640, key + 4);
   add_cache("reference", row, 4 * key);
-  facts.indexer_idle_below = std::int64_t{config.index_topk} * 4;
+  facts.indexer_idle_below = 4 * (std::int64_t{config.index_topk} + 1);
   return facts;
 }
 

@@ -67,7 +67,8 @@ struct ConfigFacts {
   };
   std::vector<Cache> caches;
 
-  // Context below which the indexer cannot leave anything out: index_topk x 4 visible tokens.
+  // Context below which the indexer leaves nothing out: it chooses index_topk entries of 4 tokens,
+  // and of so many all are taken.
   std::int64_t indexer_idle_below = 0;
 };
 // `stages`: drafter stages where the folder tells (mtp.N names), nullopt: from compress_ratios.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cupel/base/error.h"
+#include "cupel/checkpoint/fp4_to_fp8.h"
 #include "cupel/checkpoint/quote.h"
 #include "cupel/checkpoint/weight_rows.h"
 #include "cupel/formats/bf16.h"
@@ -27,66 +28,6 @@ std::size_t size(std::int64_t n) {
 [[noreturn]] void fail(const Tensor& tensor, std::string_view expected, std::string_view found) {
   throw InputError(tensor_where(tensor.file, tensor.name), expected, found);
 }
-
-// Scales of an FP4 weight as E8M0 codes.
-std::vector<std::uint8_t> fp4_scale_codes(const Tensor& weight, const Tensor* scale) {
-  if (scale == nullptr) fail(weight, "a scale beside the FP4 weight", "none");
-  std::vector<std::uint8_t> codes;
-  codes.reserve(size(scale->elements()));
-  if (scale->dtype == Dtype::kF8E8M0) {
-    for (const std::byte code : scale->data) codes.push_back(static_cast<std::uint8_t>(code));
-  } else {
-    for (const float value : scale_values(*scale)) {
-      const auto code = e8m0_from_float(value);
-      if (!code) fail(*scale, "FP4 scales that are powers of two", fmt::format("{}", value));
-      codes.push_back(*code);
-    }
-  }
-  if (std::ranges::find(codes, kE8m0Nan) != codes.end()) {
-    fail(*scale, "scales that are numbers", "NaN (255)");
-  }
-  return codes;
-}
-
-// Every packed byte under every difference between group and block exponent. Below kLowest every
-// value rounds to a signed zero, as at kLowest.
-class Fp4ToFp8Tables {
- public:
-  static constexpr int kLowest = -14;
-  static constexpr int kHighest = kFp4BlockScaleHeadroom;
-  static constexpr int kLossless = -8;  // from here up 0.5 * 2^shift is a multiple of 2^-9
-
-  struct Table {
-    std::array<std::uint16_t, 256> codes{};   // even element in the low byte
-    std::array<std::uint8_t, 256> changed{};  // of the two elements
-  };
-
-  static const Table& at(int shift) {
-    static const Fp4ToFp8Tables tables;
-    return tables.tables_[static_cast<std::size_t>(std::clamp(shift, kLowest, kHighest) - kLowest)];
-  }
-
- private:
-  Fp4ToFp8Tables() {
-    for (int shift = kLowest; shift <= kHighest; ++shift) {
-      Table& table = tables_[static_cast<std::size_t>(shift - kLowest)];
-      for (unsigned byte = 0; byte < 256; ++byte) {
-        const auto pair = static_cast<std::uint8_t>(byte);
-        unsigned codes = 0;
-        for (const unsigned half : {0u, 1u}) {
-          const float value = e2m1_to_float(half == 0 ? e2m1_even(pair) : e2m1_odd(pair));
-          const float exact = std::ldexp(value, shift);
-          const std::uint8_t code = e4m3_from_float(exact);
-          codes |= static_cast<unsigned>(code) << 8 * half;
-          table.changed[byte] += e4m3_to_float(code) != exact;
-        }
-        table.codes[byte] = static_cast<std::uint16_t>(codes);
-      }
-    }
-  }
-
-  std::array<Table, kHighest - kLowest + 1> tables_;
-};
 
 // Error of one block between two arrays of `rows` x `columns` elements that lie `stride` apart.
 void measure_block(const float* before, const float* after, std::size_t stride, std::size_t rows,
@@ -110,89 +51,6 @@ void measure_block(const float* before, const float* after, std::size_t stride, 
   if (block.changed == 0) return;
   block.relative_error = squares == 0 ? 0 : std::sqrt(error / squares);
   out.lossy.push_back(block);
-}
-
-int exponent_spread(std::span<const std::uint8_t> packed, std::span<const std::uint8_t> scales,
-                    std::size_t columns, std::size_t rows, std::size_t width) {
-  int lowest = kE8m0Nan;
-  int highest = 0;
-  for (std::size_t r = 0; r < rows; ++r) {
-    for (std::size_t c = 0; c < width; c += kFp4WeightGroup) {
-      const auto group = packed.subspan((r * columns + c) / 2, kFp4WeightGroup / 2);
-      if (std::ranges::all_of(group, [](std::uint8_t pair) { return (pair & 0x77) == 0; }))
-        continue;
-      const int scale = scales[(r * columns + c) / kFp4WeightGroup];
-      lowest = std::min(lowest, scale);
-      highest = std::max(highest, scale);
-    }
-  }
-  return highest < lowest ? 0 : highest - lowest;
-}
-
-void convert_fp4_to_fp8(const Tensor& weight, const Tensor* scale, ConvertedExpert& out) {
-  const std::vector<std::uint8_t> groups = fp4_scale_codes(weight, scale);
-  const MatrixShape shape{size(out.shape[0]), size(out.shape[1])};
-  const std::span<const std::uint8_t> packed(
-      reinterpret_cast<const std::uint8_t*>(weight.data.data()), weight.data.size());
-  out.bytes.resize(shape.elements());
-  out.scales.resize(shape.blocks());
-  const std::size_t row_groups = shape.columns / kFp4WeightGroup;
-  for (std::size_t block = 0; block < shape.blocks(); ++block) {
-    const std::size_t row = block / shape.block_columns() * kWeightBlock;
-    const std::size_t column = block % shape.block_columns() * kWeightBlock;
-    const std::size_t rows = std::min(kWeightBlock, shape.rows - row);
-    const std::size_t width = std::min(kWeightBlock, shape.columns - column);
-    std::uint8_t largest = 0;
-    for (std::size_t r = row; r < row + rows; ++r) {
-      const auto* first = groups.data() + r * row_groups + column / kFp4WeightGroup;
-      largest = std::max(largest, *std::max_element(first, first + width / kFp4WeightGroup));
-    }
-    const int block_code = std::max(0, largest - kFp4BlockScaleHeadroom);
-    out.scales[block] = static_cast<std::uint8_t>(block_code);
-    LossyBlock lossy{static_cast<std::int64_t>(row), static_cast<std::int64_t>(column), 0, 0, 0};
-    for (std::size_t r = row; r < row + rows; ++r) {
-      for (std::size_t c = column; c < column + width; c += kFp4WeightGroup) {
-        const std::size_t first = r * shape.columns + c;
-        const int shift = groups[first / kFp4WeightGroup] - block_code;
-        const auto& table = Fp4ToFp8Tables::at(shift);
-        const std::uint8_t* from = packed.data() + first / 2;
-        std::uint8_t* to = out.bytes.data() + first;
-        for (std::size_t i = 0; i < kFp4WeightGroup / 2; ++i) {
-          std::memcpy(to + 2 * i, &table.codes[from[i]], 2);
-        }
-        if (shift >= Fp4ToFp8Tables::kLossless) continue;
-        for (std::size_t i = 0; i < kFp4WeightGroup / 2; ++i)
-          lossy.changed += table.changed[from[i]];
-      }
-    }
-    ++out.blocks;
-    if (lossy.changed == 0) continue;
-    // Rare: measured the slow way.
-    const std::size_t first = row * shape.columns + column;
-    lossy.exponent_spread = exponent_spread(packed.subspan(first / 2),
-                                            std::span(groups).subspan(first / kFp4WeightGroup),
-                                            shape.columns, rows, width);
-    double error = 0;
-    double squares = 0;
-    for (std::size_t r = row; r < row + rows; ++r) {
-      for (std::size_t c = column; c < column + width; ++c) {
-        const std::size_t i = r * shape.columns + c;
-        const std::uint8_t pair = packed[i / 2];
-        const double x =
-            static_cast<double>(e2m1_to_float(i % 2 == 0 ? e2m1_even(pair) : e2m1_odd(pair))) *
-            e8m0_to_float(groups[i / kFp4WeightGroup]);
-        const double y =
-            static_cast<double>(e4m3_to_float(out.bytes[i])) * e8m0_to_float(out.scales[block]);
-        squares += x * x;
-        error += (y - x) * (y - x);
-        out.max_abs_error = std::max(out.max_abs_error, std::fabs(y - x));
-      }
-    }
-    lossy.relative_error = squares == 0 ? 0 : std::sqrt(error / squares);
-    out.error_squares += error;
-    out.changed_elements += lossy.changed;
-    out.lossy.push_back(lossy);
-  }
 }
 
 // Exponents of scales that keep all values of the group, the largest first. Empty for zeros too.
@@ -331,8 +189,10 @@ ConvertedExpert converted_layout(const Tensor& weight, ExpertDtype to) {
   return out;
 }
 
-ConvertedExpert convert_expert(const Tensor& weight, const Tensor* scale, ExpertDtype to) {
+ConvertedExpert convert_expert(const Tensor& weight, const Tensor* scale, ExpertDtype to,
+                               std::vector<std::uint8_t> storage) {
   ConvertedExpert out = converted_layout(weight, to);
+  out.bytes = std::move(storage);
   if (weight.dtype == Dtype::kI8 && to == ExpertDtype::kFp8) {
     convert_fp4_to_fp8(weight, scale, out);
   } else {

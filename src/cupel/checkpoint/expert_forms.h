@@ -44,7 +44,10 @@ struct ConvertedExpert {
 // all 32 values the largest; if none does, the rule of 3.8.3; a group of zeros takes that rule's
 // smallest scale. To BF16: round to nearest. Throws InputError for a NaN, for an FP4 scale that is
 // no power of two, and if the weight already has the form.
-ConvertedExpert convert_expert(const Tensor& weight, const Tensor* scale, ExpertDtype to);
+// `storage`: of an earlier result's `bytes`, to be used again: fresh memory of this size costs more
+// than the conversion.
+ConvertedExpert convert_expert(const Tensor& weight, const Tensor* scale, ExpertDtype to,
+                               std::vector<std::uint8_t> storage = {});
 
 // The stored shape, dtype and scale shape that convert_expert will give, without the bytes.
 ConvertedExpert converted_layout(const Tensor& weight, ExpertDtype to);

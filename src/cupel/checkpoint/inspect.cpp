@@ -12,19 +12,7 @@ using Json = nlohmann::ordered_json;
 
 void add(TensorSum& sum, const Tensor& tensor) {
   ++sum.tensors;
-  sum.bytes += tensor.data.size();
-}
-
-std::string_view drafter_text(DrafterKind kind) {
-  switch (kind) {
-    case DrafterKind::kNone:
-      return "none";
-    case DrafterKind::kMtp:
-      return "mtp";
-    case DrafterKind::kDspark:
-      return "dspark";
-  }
-  return "";
+  sum.bytes += tensor.bytes();
 }
 
 // The configuration, as lines of text and as members of a JSON object.
@@ -125,7 +113,7 @@ std::string inspect_text(const InspectFacts& facts) {
   out +=
       fmt::format("  every entry (ratio 128)          {}\n", layers_text(f.dense_entries_layers));
   out += fmt::format("  drafter                          {}, {} stored\n",
-                     drafter_text(f.config.drafter), facts.drafter_stages);
+                     drafter_name(f.config.drafter), facts.drafter_stages);
   out += fmt::format("\ntensors\n  {:<38} {}\n", "used", sum_text(facts.used));
   for (const auto& [reason, sum] : facts.skipped) {
     out += fmt::format("  {:<38} {}\n", fmt::format("skipped: {}", reason), sum_text(sum));
@@ -159,7 +147,7 @@ std::string inspect_json(const InspectFacts& facts) {
        {{"sliding_only", facts.sliding_only_layers},
         {"sparse", facts.sparse_layers},
         {"dense_entries", facts.dense_entries_layers}}},
-      {"drafter", {{"kind", drafter_text(facts.config.drafter)}, {"stages", facts.drafter_stages}}},
+      {"drafter", {{"kind", drafter_name(facts.config.drafter)}, {"stages", facts.drafter_stages}}},
       {"used", sum_json(facts.used)},
       {"skipped", skipped},
       {"by_dtype", dtypes},
@@ -168,8 +156,9 @@ std::string inspect_json(const InspectFacts& facts) {
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-int run_inspect(const std::filesystem::path& folder, bool json) {
-  const Checkpoint checkpoint(folder);
+int run_inspect(const std::filesystem::path& folder, bool json, bool headers_only) {
+  using Data = SafetensorsFile::Data;
+  const Checkpoint checkpoint(folder, headers_only ? Data::kHeaderOnly : Data::kRequired);
   const InspectFacts facts = inspect_checkpoint(checkpoint);
   fmt::print("{}", json ? inspect_json(facts) : inspect_text(facts));
   return static_cast<int>(ExitCode::kPass);

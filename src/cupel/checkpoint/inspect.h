@@ -43,7 +43,8 @@ InspectFacts inspect_checkpoint(const Checkpoint& checkpoint);
 std::string inspect_text(const InspectFacts& facts);
 std::string inspect_json(const InspectFacts& facts);
 
-// Prints the facts of `folder` on standard output and returns the exit code. Throws InputError.
-int run_inspect(const std::filesystem::path& folder, bool json);
+// Prints the facts of `folder` on standard output and returns the exit code. `headers_only`: its
+// shards may end after their headers. Throws InputError.
+int run_inspect(const std::filesystem::path& folder, bool json, bool headers_only = false);
 
 }  // namespace cupel

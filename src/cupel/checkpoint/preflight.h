@@ -83,7 +83,7 @@ struct RoleSummary {
   double min_cosine = 1;
 };
 
-// Filled by a layer that can run the models; preflight itself leaves it empty and says so.
+// Filled by a layer that can run the models (preflight/numerics.h).
 struct NumericsSection {
   std::string text;
   std::string json;

@@ -5,44 +5,28 @@
 #include <map>
 #include <unordered_map>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "cupel/base/error.h"
-#include "cupel/base/file.h"
 #include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/catalogue.h"
 #include "cupel/checkpoint/checkpoint.h"
 #include "cupel/checkpoint/checkpoint_view.h"
 #include "cupel/checkpoint/prefetch.h"
+#include "cupel/checkpoint/repack_output.h"
 #include "cupel/checkpoint/repack_records.h"
+#include "cupel/checkpoint/shard_stream.h"
 #include "cupel/checkpoint/weight_diff.h"
 #include "cupel/checkpoint/weight_rows.h"
 
 namespace cupel {
 namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kIndexFile = "model.safetensors.index.json";
-constexpr std::string_view kPlanFile = "cupel-repack-plan.json";
-constexpr std::string_view kRecordSuffix = ".record.json";
-
-void sync_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const bool good = descriptor >= 0 && ::fsync(descriptor) == 0;
-  if (descriptor >= 0) ::close(descriptor);
-  if (!good) throw InfrastructureError(folder.string(), "cannot sync the folder");
-}
-
-void write_text(const fs::path& path, std::string_view text) {
-  AtomicFile file(path);
-  file.write(text);
-  file.commit();
-}
+// Output of experts that are converted side by side, and bytes on their way to the storage: what
+// bounds the memory.
+constexpr std::size_t kBatchBytes = 64u << 20;
+constexpr std::size_t kStreamBytes = 128u << 20;
 
 // One tensor of an output shard.
 struct OutputTensor {
@@ -50,13 +34,22 @@ struct OutputTensor {
   const Tensor* copy = nullptr;    // its bytes as they are
   const Tensor* weight = nullptr;  // or: converted from this one, its bytes or (scale) its scales
   bool scale = false;
+
+  std::uint64_t bytes() const { return checked_bytes(spec.shape, spec.dtype).value_or(0); }
+};
+
+struct OutputShard {
+  std::string file;
+  std::vector<OutputTensor> tensors;
+  std::uint64_t bytes_in = 0;
+  bool finished = false;  // by an earlier run
 };
 
 class Repacker {
  public:
-  Repacker(const fs::path& in, const fs::path& out, const RepackOptions& options)
-      : options_(options), input_(in), out_(out), partial_(out) {
-    partial_ += ".partial";
+  Repacker(const std::filesystem::path& in, const std::filesystem::path& out,
+           const RepackOptions& options)
+      : options_(options), input_(in), output_(input_.folder(), out) {
     for (const CatalogueEntry& entry : input_.catalogue()) {
       if (entry.role.find("routed expert") == std::string::npos) continue;
       if (entry.role.ends_with(" scale")) {
@@ -74,65 +67,56 @@ class Repacker {
   }
 
   RepackReport run() {
-    check_output();
-    prepare_folder();
+    const std::vector<OutputShard> shards = plan();
     ThreadPool pool(options_.threads);
-    for (const SafetensorsFile& shard : input_.shards()) {
-      for (const Tensor& tensor : shard.tensors()) report_.bytes_in += tensor.data.size();
+    const auto start = std::chrono::steady_clock::now();
+    {
+      ShardStream stream(kStreamBytes);
+      for (const OutputShard& shard : shards) {
+        if (!shard.finished) write_shard(shard, stream, pool);
+        done_ += shard.finished ? shard.bytes_in : 0;
+      }
+      stream.finish();
     }
-    for (const SafetensorsFile& shard : input_.shards()) repack_shard(shard, pool);
-    write_index();
-    write_config();
-    copy_side_files();
+    report_.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    output_.write_index(weight_map_, report_.bytes_out);
+    output_.copy_side_files(options_.experts);
     std::ranges::sort(report_.weights, {}, &RepackedWeight::name);
     if (options_.verify) verify(pool);
-    finish();
+    output_.finish();
     return std::move(report_);
   }
 
  private:
-  void check_output() {
-    std::error_code error;
-    const fs::path inside = fs::canonical(input_.folder());
-    const fs::path target = fs::weakly_canonical(fs::absolute(out_));
-    const auto [end, ignored] =
-        std::mismatch(inside.begin(), inside.end(), target.begin(), target.end());
-    if (end == inside.end()) {
-      throw InputError(out_.string(), "an output outside the input folder", "one inside it");
-    }
-    if (fs::symlink_status(out_, error).type() != fs::file_type::not_found) {
-      throw InputError(out_.string(), "a path that does not exist: nothing is overwritten",
-                       "an existing one");
-    }
-  }
-
-  // The temporary folder, new or left by an interrupted run of the same job.
-  void prepare_folder() {
-    const std::string plan =
-        Json{{"input", input_.fingerprint()}, {"experts", expert_dtype_name(options_.experts)}}
-            .dump() +
-        "\n";
-    const fs::path plan_path = partial_ / kPlanFile;
-    std::error_code error;
-    if (fs::create_directory(partial_, error)) {
-      write_text(plan_path, plan);
-      return;
-    }
-    if (error) throw InputError(partial_.string(), "a folder that can be created", error.message());
-    const bool empty = fs::is_empty(partial_, error);
-    if (!empty && (!fs::exists(plan_path, error) || read_file(plan_path) != plan)) {
-      throw InputError(partial_.string(), "nothing, or an interrupted run of the same repack",
-                       "something else");
-    }
-    if (empty) write_text(plan_path, plan);
-    // Files that were being written when the run ended.
-    std::vector<fs::path> torn;
-    for (const auto& entry : fs::directory_iterator(partial_)) {
-      if (entry.path().filename().string().find(".tmp") != std::string::npos) {
-        torn.push_back(entry.path());
+  // Opens the output; what an earlier run finished is taken over.
+  std::vector<OutputShard> plan() {
+    output_.open(nlohmann::ordered_json{{"input", input_.fingerprint()},
+                                        {"experts", expert_dtype_name(options_.experts)}}
+                     .dump() +
+                 "\n");
+    std::vector<OutputShard> shards;
+    std::uint64_t to_write = 0;
+    for (const SafetensorsFile& shard : input_.shards()) {
+      shards.push_back(plan_shard(shard));
+      const OutputShard& planned = shards.back();
+      report_.bytes_in += planned.bytes_in;
+      std::uint64_t bytes = 0;
+      for (const OutputTensor& tensor : planned.tensors) {
+        weight_map_[tensor.spec.name] = planned.file;
+        bytes += tensor.bytes();
+        ++report_.tensors_out;
+      }
+      report_.bytes_out += bytes;
+      if (planned.finished) {
+        ++report_.resumed_shards;
+      } else {
+        to_write += bytes;
+        report_.bytes_converted += planned.bytes_in;
       }
     }
-    for (const fs::path& path : torn) fs::remove(path, error);
+    output_.require_space(to_write);
+    return shards;
   }
 
   const Tensor* scale_of(const Tensor& weight) const {
@@ -141,115 +125,91 @@ class Repacker {
   }
 
   // The scale follows its weight: a pair is converted once and never waits.
-  std::vector<OutputTensor> plan_shard(const SafetensorsFile& shard) const {
-    std::vector<OutputTensor> outputs;
+  OutputShard plan_shard(const SafetensorsFile& shard) {
+    OutputShard out;
+    out.file = shard.path().filename().string();
     for (const Tensor& tensor : shard.tensors()) {
+      out.bytes_in += tensor.data.size();
       if (scales_.contains(tensor.name)) continue;
       if (!experts_.contains(tensor.name)) {
-        outputs.push_back({{tensor.name, tensor.dtype, tensor.shape}, &tensor, nullptr, false});
+        out.tensors.push_back({{tensor.name, tensor.dtype, tensor.shape}, &tensor, nullptr, false});
         continue;
       }
       const ConvertedExpert layout = converted_layout(tensor, options_.experts);
-      outputs.push_back({{tensor.name, layout.dtype, layout.shape}, nullptr, &tensor, false});
+      out.tensors.push_back({{tensor.name, layout.dtype, layout.shape}, nullptr, &tensor, false});
       if (layout.scale_shape.empty()) continue;
-      outputs.push_back(
+      out.tensors.push_back(
           {{scale_name(tensor.name), Dtype::kF8E8M0, layout.scale_shape}, nullptr, &tensor, true});
     }
-    return outputs;
-  }
-
-  void note_output(const std::vector<OutputTensor>& outputs, const std::string& file) {
-    for (const OutputTensor& output : outputs) {
-      weight_map_[output.spec.name] = file;
-      report_.bytes_out += checked_bytes(output.spec.shape, output.spec.dtype).value_or(0);
-      ++report_.tensors_out;
-    }
-  }
-
-  void repack_shard(const SafetensorsFile& shard, ThreadPool& pool) {
-    const std::string file = shard.path().filename().string();
-    const std::vector<OutputTensor> outputs = plan_shard(shard);
-    std::uint64_t bytes = 0;
-    for (const Tensor& tensor : shard.tensors()) bytes += tensor.data.size();
-    note_output(outputs, file);
-    const fs::path record = partial_ / (file + std::string(kRecordSuffix));
-    std::error_code ignored;
-    // The shard gets its name before its record does: with a record it is complete.
-    if (fs::exists(record, ignored) && fs::exists(partial_ / file, ignored)) {
-      for (RepackedWeight& weight : parse_records(read_file(record), record.string())) {
+    if (const auto record = output_.finished(out.file)) {
+      for (RepackedWeight& weight : parse_records(*record, output_.record(out.file).string())) {
         report_.weights.push_back(std::move(weight));
       }
-      ++report_.resumed_shards;
-      advance(bytes);
-      return;
+      out.finished = true;
     }
-    const auto start = std::chrono::steady_clock::now();
-    const std::size_t first_record = report_.weights.size();
-    std::vector<TensorSpec> specs;
-    specs.reserve(outputs.size());
-    for (const OutputTensor& output : outputs) specs.push_back(output.spec);
-    SafetensorsWriter writer(partial_ / file, specs);
-    for (std::size_t first = 0; first < outputs.size();) {
-      first = write_batch(outputs, first, writer, pool);
-    }
-    writer.commit();
-    write_text(record, records_json(std::span(report_.weights).subspan(first_record)));
-    report_.seconds +=
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    report_.bytes_converted += bytes;
+    return out;
   }
 
-  // Converts experts side by side up to a bound of memory, then writes in order. Returns the next
-  // output.
-  std::size_t write_batch(const std::vector<OutputTensor>& outputs, std::size_t first,
-                          SafetensorsWriter& writer, ThreadPool& pool) {
-    constexpr std::size_t kMostBytes = 128u << 20;
+  void write_shard(const OutputShard& shard, ShardStream& stream, ThreadPool& pool) {
+    const std::size_t first_record = report_.weights.size();
+    std::vector<TensorSpec> specs;
+    specs.reserve(shard.tensors.size());
+    for (const OutputTensor& tensor : shard.tensors) specs.push_back(tensor.spec);
+    stream.begin(output_.shard(shard.file), std::move(specs));
+    for (auto rest = std::span(shard.tensors); !rest.empty();) {
+      const std::size_t count = batch_size(rest);
+      write_batch(rest.first(count), stream, pool);
+      rest = rest.subspan(count);
+    }
+    stream.commit(output_.record(shard.file),
+                  records_json(std::span(report_.weights).subspan(first_record)));
+  }
+
+  // A batch never parts a weight from its scale.
+  static std::size_t batch_size(std::span<const OutputTensor> tensors) {
+    std::size_t count = 0;
+    std::uint64_t bytes = 0;
+    while (count < tensors.size() && (bytes < kBatchBytes || tensors[count].scale)) {
+      if (tensors[count].copy == nullptr) bytes += tensors[count].bytes();
+      ++count;
+    }
+    return count;
+  }
+
+  // Converts the experts of the batch side by side, then hands all of it over in order.
+  void write_batch(std::span<const OutputTensor> batch, ShardStream& stream, ThreadPool& pool) {
     std::vector<const Tensor*> weights;
-    std::size_t bytes = 0;
-    std::size_t last = first;
-    for (; last < outputs.size() && (bytes < kMostBytes || outputs[last].scale); ++last) {
-      if (outputs[last].weight == nullptr || outputs[last].scale) continue;
-      weights.push_back(outputs[last].weight);
-      bytes += checked_bytes(outputs[last].spec.shape, outputs[last].spec.dtype).value_or(0);
-      prefetch(weights.back()->data);
+    for (const OutputTensor& output : batch) {
+      if (output.weight == nullptr || output.scale) continue;
+      weights.push_back(output.weight);
+      prefetch(output.weight->data);
     }
     std::vector<ConvertedExpert> converted(weights.size());
+    for (ConvertedExpert& expert : converted) expert.bytes = stream.spare();
     pool.parallel_for(weights.size(), [&](std::size_t i, int) {
       const Tensor* scale = scale_of(*weights[i]);
-      converted[i] = convert_expert(*weights[i], scale, options_.experts);
+      converted[i] =
+          convert_expert(*weights[i], scale, options_.experts, std::move(converted[i].bytes));
       release_pages(weights[i]->data);
       if (scale != nullptr) release_pages(scale->data);
     });
     std::size_t next = 0;
-    for (std::size_t i = first; i < last; ++i) {
-      const OutputTensor& output = outputs[i];
+    for (const OutputTensor& output : batch) {
       if (output.copy != nullptr) {
-        write_copy(*output.copy, writer);
+        stream.copy(output.copy->data);
+        advance(output.copy->data.size());
       } else if (output.scale) {
-        writer.append(std::as_bytes(std::span(converted[next - 1].scales)));
+        stream.append(std::move(converted[next - 1].scales));
       } else {
         ConvertedExpert& expert = converted[next++];
-        writer.append(std::as_bytes(std::span(expert.bytes)));
-        expert.bytes = {};
+        stream.append(std::move(expert.bytes));
         const Tensor* scale = scale_of(*output.weight);
-        advance(output.weight->data.size() + (scale == nullptr ? 0 : scale->data.size()));
         report_.weights.push_back({output.spec.name, expert.blocks, expert.elements,
                                    expert.changed_elements, expert.max_abs_error,
                                    std::move(expert.lossy), std::move(expert.ambiguous_groups)});
+        advance(output.weight->data.size() + (scale == nullptr ? 0 : scale->data.size()));
       }
     }
-    return last;
-  }
-
-  void write_copy(const Tensor& tensor, SafetensorsWriter& writer) {
-    constexpr std::size_t kPiece = 8u << 20;
-    for (std::size_t at = 0; at < tensor.data.size(); at += kPiece) {
-      const auto piece = tensor.data.subspan(at, std::min(kPiece, tensor.data.size() - at));
-      prefetch(piece);
-      writer.append(piece);
-      release_pages(piece);
-    }
-    advance(tensor.data.size());
   }
 
   void advance(std::uint64_t bytes) {
@@ -257,56 +217,10 @@ class Repacker {
     if (options_.progress) options_.progress(std::min(done_, report_.bytes_in), report_.bytes_in);
   }
 
-  void write_index() {
-    Json map = Json::object();
-    for (const auto& [name, file] : weight_map_) map[name] = file;
-    const Json index = {{"metadata", {{"total_size", report_.bytes_out}}}, {"weight_map", map}};
-    write_text(partial_ / kIndexFile, index.dump(2) + "\n");
-  }
-
-  std::string adjusted(const std::string& text, std::string_view where) const {
-    Json config = Json::parse(text, nullptr, false);
-    if (!config.is_object()) throw InputError(where, "a JSON object", "something else");
-    if (options_.experts == ExpertDtype::kFp8) {
-      config.erase("expert_dtype");
-    } else {
-      config["expert_dtype"] = expert_dtype_name(options_.experts);
-    }
-    return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  }
-
-  void write_config() {
-    const fs::path path = input_.folder() / "config.json";
-    write_text(partial_ / "config.json", adjusted(read_file(path), path.string()));
-  }
-
-  void copy_side_files() {
-    const fs::path& from = input_.folder();
-    for (auto entry = fs::recursive_directory_iterator(from);
-         entry != fs::recursive_directory_iterator(); ++entry) {
-      const fs::path& path = entry->path();
-      const fs::path name = path.lexically_relative(from);
-      if (path.filename().string().starts_with(".")) {  // caches and version control
-        if (entry->is_directory()) entry.disable_recursion_pending();
-        continue;
-      }
-      if (!entry->is_regular_file() || path.extension() == ".safetensors" ||
-          name == "config.json" || name == kIndexFile) {
-        continue;
-      }
-      std::error_code error;
-      fs::create_directories((partial_ / name).parent_path(), error);
-      std::string text = read_file(path);
-      // The reference network's own argument file states the form too.
-      if (name == fs::path("inference") / "config.json") text = adjusted(text, path.string());
-      write_text(partial_ / name, text);
-    }
-  }
-
   void verify(ThreadPool& pool) {
-    const Checkpoint result(partial_);  // opens: complete and consistent
+    const Checkpoint result(output_.partial());  // opens: complete and consistent
     const CheckpointView before(input_.folder(), false);
-    const CheckpointView after(partial_, false);
+    const CheckpointView after(output_.partial(), false);
     std::unordered_map<std::string_view, const RepackedWeight*> records;
     for (const RepackedWeight& weight : report_.weights) records.emplace(weight.name, &weight);
     const auto& weights = before.weights();
@@ -332,26 +246,9 @@ class Repacker {
     report_.verified = true;
   }
 
-  void finish() {
-    for (const SafetensorsFile& shard : input_.shards()) {
-      fs::remove(partial_ / (shard.path().filename().string() + std::string(kRecordSuffix)));
-    }
-    fs::remove(partial_ / kPlanFile);
-    sync_folder(partial_);
-    std::error_code error;
-    // A folder made meanwhile must not be replaced, even an empty one.
-    if (fs::symlink_status(out_, error).type() != fs::file_type::not_found) {
-      throw InputError(out_.string(), "a path that does not exist", "one made meanwhile");
-    }
-    fs::rename(partial_, out_, error);
-    if (error) throw InfrastructureError(out_.string(), error.message());
-    sync_folder(fs::absolute(out_).parent_path());
-  }
-
   const RepackOptions& options_;
   Checkpoint input_;
-  fs::path out_;
-  fs::path partial_;
+  RepackOutput output_;
   std::unordered_map<std::string_view, const Tensor*> experts_;
   std::unordered_map<std::string_view, const Tensor*> scales_;
   std::map<std::string, std::string> weight_map_;
@@ -359,15 +256,11 @@ class Repacker {
   RepackReport report_;
 };
 
-// "/a/b/" names the same folder as "/a/b", and the temporary name must not end inside it.
-fs::path without_slash(const fs::path& path) {
-  return path.has_filename() ? path : path.parent_path();
-}
-
 }  // namespace
 
-RepackReport repack(const fs::path& in, const fs::path& out, const RepackOptions& options) {
-  return Repacker(in, without_slash(out), options).run();
+RepackReport repack(const std::filesystem::path& in, const std::filesystem::path& out,
+                    const RepackOptions& options) {
+  return Repacker(in, out, options).run();
 }
 
 }  // namespace cupel

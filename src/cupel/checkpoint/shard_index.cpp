@@ -160,7 +160,7 @@ TensorTable index_tensors(const ShardIndex& index, const std::vector<Safetensors
         throw InputError(where(), "one such tensor in the folder",
                          fmt::format("another in {}", entry->second->file));
       }
-      bytes += tensor.data.size();
+      bytes += tensor.bytes();
       if (!index.sharded) continue;
       const auto listed = index.weight_map.find(tensor.name);
       if (listed == index.weight_map.end()) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
+
+#include <hwy/highway.h>
 
 #include "cupel/base/hash.h"
 #include "cupel/checkpoint/prefetch.h"
@@ -13,8 +16,9 @@
 namespace cupel {
 namespace {
 
+namespace hn = hwy::HWY_NAMESPACE;
+
 constexpr std::size_t kBand = 128;  // rows, as of a scale block
-constexpr std::size_t kLanes = 8;   // independent sums: the compiler keeps them in vectors
 
 std::string hash_tensor(const Tensor& tensor, bool keep) {
   constexpr std::size_t kPiece = 8u << 20;
@@ -46,15 +50,37 @@ struct Sums {
 };
 
 float amax_of(const float* values, std::size_t count) {
-  std::array<float, kLanes> lanes{};
+  const hn::ScalableTag<float> d;
+  auto top = hn::Zero(d);
   std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t l = 0; l < kLanes; ++l) {
-      lanes[l] = std::max(lanes[l], std::fabs(values[i + l]));
-    }
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
+    top = hn::Max(top, hn::Abs(hn::LoadU(d, values + i)));
   }
-  for (; i < count; ++i) lanes[0] = std::max(lanes[0], std::fabs(values[i]));
-  return *std::ranges::max_element(lanes);
+  float out = hn::GetLane(hn::MaxOfLanes(d, top));
+  for (; i < count; ++i) out = std::max(out, std::fabs(values[i]));
+  return out;
+}
+
+bool all_finite(std::span<const float> values) {
+  constexpr std::uint32_t kExponent = 0x7f800000u;
+  std::uint32_t broken = 0;
+  for (const float value : values) {
+    broken |=
+        static_cast<std::uint32_t>((std::bit_cast<std::uint32_t>(value) & kExponent) == kExponent);
+  }
+  return broken == 0;
+}
+
+float largest_difference(const float* a, const float* b, std::size_t count) {
+  const hn::ScalableTag<float> d;
+  auto top = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
+    top = hn::Max(top, hn::Abs(hn::Sub(hn::LoadU(d, b + i), hn::LoadU(d, a + i))));
+  }
+  float out = hn::GetLane(hn::MaxOfLanes(d, top));
+  for (; i < count; ++i) out = std::max(out, std::fabs(b[i] - a[i]));
+  return out;
 }
 
 std::size_t count_changed(const float* a, const float* b, std::size_t count) {
@@ -65,6 +91,7 @@ std::size_t count_changed(const float* a, const float* b, std::size_t count) {
 
 // Where a value is no finite number, both become zero and are counted.
 void take_out_broken(std::span<float> a, std::span<float> b, WeightDiff& out) {
+  if (all_finite(a) && all_finite(b)) return;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const bool broken_a = !std::isfinite(a[i]);
     const bool broken_b = !std::isfinite(b[i]);
@@ -77,26 +104,29 @@ void take_out_broken(std::span<float> a, std::span<float> b, WeightDiff& out) {
 }
 
 Sums row_sums(const float* a, const float* b, std::size_t count) {
-  std::array<double, kLanes> aa{};
-  std::array<double, kLanes> bb{};
-  std::array<double, kLanes> ab{};
-  std::array<double, kLanes> dd{};
-  const auto step = [&](std::size_t i, std::size_t l) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> narrow;
+  auto aa = hn::Zero(d);
+  auto bb = hn::Zero(d);
+  auto ab = hn::Zero(d);
+  auto dd = hn::Zero(d);
+  std::size_t i = 0;
+  for (; i + hn::Lanes(d) <= count; i += hn::Lanes(d)) {
+    const auto x = hn::PromoteTo(d, hn::LoadU(narrow, a + i));
+    const auto y = hn::PromoteTo(d, hn::LoadU(narrow, b + i));
+    const auto difference = hn::Sub(y, x);
+    aa = hn::MulAdd(x, x, aa);
+    bb = hn::MulAdd(y, y, bb);
+    ab = hn::MulAdd(x, y, ab);
+    dd = hn::MulAdd(difference, difference, dd);
+  }
+  const auto sum = [&](auto lanes) { return hn::GetLane(hn::SumOfLanes(d, lanes)); };
+  Sums out{sum(aa), sum(bb), sum(dd), sum(ab)};
+  for (; i < count; ++i) {
     const double x = a[i];
     const double y = b[i];
-    const double d = y - x;
-    aa[l] += x * x;
-    bb[l] += y * y;
-    ab[l] += x * y;
-    dd[l] += d * d;
-  };
-  std::size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (std::size_t l = 0; l < kLanes; ++l) step(i + l, l);
+    out.add({x * x, y * y, (y - x) * (y - x), x * y});
   }
-  for (; i < count; ++i) step(i, 0);
-  Sums out;
-  for (std::size_t l = 0; l < kLanes; ++l) out.add({aa[l], bb[l], dd[l], ab[l]});
   return out;
 }
 
@@ -108,7 +138,8 @@ double ratio(double change, double reference) {
 class CodeCounter {
  public:
   void add(std::span<const std::uint8_t> codes) {
-    for (const std::uint8_t code : codes) ++counts_[code];
+    // Several counters: equal neighbours would wait for each other.
+    for (std::size_t i = 0; i < codes.size(); ++i) ++counts_[i % kCounters][codes[i]];
   }
   CodeShares shares(WeightForm form) const {
     std::array<double, 3> sums{};
@@ -119,8 +150,9 @@ class CodeCounter {
       if (magnitude > 0 && magnitude <= subnormals) sums[1] += n;
       if (magnitude == largest) sums[2] += n;
     };
-    for (unsigned code = 0; code < counts_.size(); ++code) {
-      const auto n = static_cast<double>(counts_[code]);
+    for (unsigned code = 0; code < 256; ++code) {
+      double n = 0;
+      for (const auto& counts : counts_) n += static_cast<double>(counts[code]);
       if (form == WeightForm::kFp8) {
         take(code & 0x7fu, 0x7e, 7, n);
       } else {
@@ -133,7 +165,8 @@ class CodeCounter {
   }
 
  private:
-  std::array<std::uint64_t, 256> counts_{};
+  static constexpr std::size_t kCounters = 4;
+  std::array<std::array<std::uint64_t, 256>, kCounters> counts_{};
 };
 
 void diff_scales(const WeightRows& before, const WeightRows& after, WeightDiff& out) {
@@ -288,10 +321,8 @@ WeightDiff diff_weights(const ViewedWeight& before, const ViewedWeight& after) {
       total.add(sums);
       if (changed == 0) continue;
       row_changes[first + r] = static_cast<float>(ratio(sums.difference, sums.old_squares));
-      for (std::size_t i = 0; i < a.columns(); ++i) {
-        out.max_abs_change =
-            std::max(out.max_abs_change, std::fabs(static_cast<double>(row_b[i]) - row_a[i]));
-      }
+      out.max_abs_change =
+          std::max<double>(out.max_abs_change, largest_difference(row_a, row_b, a.columns()));
     }
     release_pages(std::as_bytes(bytes_a));
     release_pages(std::as_bytes(bytes_b));

@@ -137,17 +137,19 @@ class LatentAttention {
     const StepTaps* taps = p_.step->taps;
     const bool tap = taps != nullptr && taps->selection && w_.indexer;
     if (tap) selection.resize(rows_ * static_cast<std::size_t>(config_.index_topk));
-    p_.backend->attend(pool_, {.layer = p_.layer,
-                               .segments = p_.step->attention_segments,
-                               .q = q_.data(),
-                               .kv = kv_.data(),
-                               .entries = entries.data(),
-                               .index_keys = index_keys.data(),
-                               .index_q = index_q.data(),
-                               .index_weights = index_weights.data(),
-                               .sink = w_.sink.data(),
-                               .out = out_.data(),
-                               .selection = tap ? selection.data() : nullptr});
+    const AttentionStep attention{.layer = p_.layer,
+                                  .segments = p_.step->attention_segments,
+                                  .q = q_.data(),
+                                  .kv = kv_.data(),
+                                  .entries = entries.data(),
+                                  .index_keys = index_keys.data(),
+                                  .index_q = index_q.data(),
+                                  .index_weights = index_weights.data(),
+                                  .sink = w_.sink.data(),
+                                  .out = out_.data(),
+                                  .selection = tap ? selection.data() : nullptr};
+    if (taps != nullptr && taps->attention) taps->attention(attention);
+    p_.backend->attend(pool_, attention);
     if (tap) taps->selection(p_.layer, selection);
     rotate(out_, heads_, kKvDim, true);
   }

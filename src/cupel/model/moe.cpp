@@ -25,6 +25,11 @@ struct Routing {
   std::vector<std::size_t> rows_of_token;  // [tokens, k] batch rows, ascending expert
 };
 
+void tap(const MoeParams& p, std::string_view name, std::span<const float> values,
+         std::size_t width) {
+  if (p.taps != nullptr && p.taps->values) p.taps->values(name, p.layer, values, width);
+}
+
 Routing route_rows(ThreadPool& pool, const MoeParams& p) {
   const auto tokens = p.ids.size();
   const auto k = static_cast<std::size_t>(p.config->experts_per_token);
@@ -37,6 +42,7 @@ Routing route_rows(ThreadPool& pool, const MoeParams& p) {
                 .weight = &p.weights->gate,
                 .out = logits.data(),
                 .out_stride = experts});
+  tap(p, "router_logits", logits, experts);
   std::vector<std::int32_t> chosen(tokens * k);
   std::vector<float> weights(tokens * k);
   parallel_rows(pool, tokens, 32, [&](std::size_t first, std::size_t last) {
@@ -81,6 +87,7 @@ void moe(ThreadPool& pool, const MoeParams& p) {
   const auto k = static_cast<std::size_t>(p.config->experts_per_token);
   const std::size_t routed_rows = tokens * k;
   const std::size_t batch = routed_rows + tokens * p.weights->shared.size();
+  tap(p, "ffn_in", {p.x, tokens * hidden}, hidden);
   const Routing routing = route_rows(pool, p);
 
   std::vector<float> x(p.x, p.x + tokens * hidden);
@@ -136,6 +143,7 @@ void moe(ThreadPool& pool, const MoeParams& p) {
                 .width = width,
                 .limit = p.config->swiglu_limit,
                 .round_bf16 = round});
+  tap(p, "expert_hidden", gate, width);
   if (round) {
     quantise_activation(pool,
                         {.in = gate.data(), .out = gate.data(), .rows = batch, .width = width});

@@ -7,6 +7,7 @@
 #include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/config.h"
 #include "cupel/kernels/numerics.h"
+#include "cupel/model/step.h"
 #include "cupel/model/weights.h"
 
 namespace cupel {
@@ -18,6 +19,8 @@ struct MoeParams {
   std::span<const std::int32_t> ids;  // [rows] token ids, for hash layers
   const float* x = nullptr;           // [rows, hidden], ffn-normed
   float* out = nullptr;               // [rows, hidden]
+  int layer = 0;                      // for the taps
+  const StepTaps* taps = nullptr;
 };
 void moe(ThreadPool& pool, const MoeParams& params);
 

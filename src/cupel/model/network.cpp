@@ -191,7 +191,9 @@ std::vector<float> Network::half(int layer, Half half, const StepContext& step,
                 .numerics = options_.numerics,
                 .ids = step.ids,
                 .x = x.data(),
-                .out = y.data()});
+                .out = y.data(),
+                .layer = layer,
+                .taps = step.taps});
     return y;
   }
   latent_attention(

@@ -37,16 +37,25 @@ struct Segment {
   std::size_t first_row = 0;
 };
 
-// Values seen on the way, for tests and for locating differences. `name` is "streams", "attn_out",
-// "ffn_out" (layer >= 0) or "final_hidden" (layer -1); `values` is [rows, width].
+// Values seen on the way, for tests and for locating differences. `values` is [rows, width]; `name`
+// is, for layer >= 0:
+//   "attn_out", "ffn_out", "streams"
+//   "ffn_in"         what the experts get, before it is quantised
+//   "router_logits"  [rows, experts], of hash layers too, which do not choose by them
+//   "expert_hidden"  what w2 gets, before it is quantised: rows of the routed experts by ascending
+//                    expert, then of the shared ones
+// and for layer -1 "final_hidden".
 using Tap = std::function<void(std::string_view name, int layer, std::span<const float> values,
                                std::size_t width)>;
 // The indexer's choice in a ratio-4 layer, [rows, index_topk], -1 = none.
 using SelectionTap = std::function<void(int layer, std::span<const std::int32_t> chosen)>;
+// All that the backend of a layer is given, before it stores anything; `out` is not written yet.
+using AttentionTap = std::function<void(const AttentionStep& step)>;
 
 struct StepTaps {
   Tap values;
   SelectionTap selection;
+  AttentionTap attention;
 };
 
 // The rows of a step with everything the layers derive from positions alone.
