@@ -31,6 +31,7 @@ Agreement between(std::span<const Record> a, std::span<const Record> b, const st
   }
   for (const auto& [item, n] : repeats) smaller = std::min({smaller, n, by_item[item].size()});
   std::vector<PairCount> counts;
+  counts.reserve(items.size());
   for (const auto& [item, count] : items) counts.push_back(count);
   return agreement_of(counts, static_cast<std::int64_t>(smaller));
 }

@@ -105,6 +105,7 @@ void describe_records(AssayReport& report, std::span<const CellRecords> records)
 
 Verdict overall_verdict(const AssayReport& report) {
   std::vector<Decision> decisions;
+  decisions.reserve(report.comparisons.size());
   for (const ComparisonRow& row : report.comparisons) decisions.push_back(row.decision);
   switch (exit_code(decisions)) {
     case ExitCode::kPass:

@@ -35,8 +35,7 @@ std::string noise_numbers(const RunNoise& n) {
                      n.unstable95.high);
 }
 
-void add_noise_cell(pugi::xml_node list, const CellRow& c, const Scale& scale) {
-  const RunNoise& n = *c.noise;
+void add_noise_cell(pugi::xml_node list, const CellRow& c, const RunNoise& n, const Scale& scale) {
   pugi::xml_node item = add(list, "li");
   add_interval_chart(add_chart_row(item, c.name, noise_numbers(n)), scale,
                      {n.unstable, n.unstable95, {}, {}}, {}, c.name,
@@ -147,7 +146,7 @@ void add_noise_section(pugi::xml_node page, const AssayReport& report) {
     const Scale scale(0, high, {0, HUGE_VAL});
     pugi::xml_node list = add(section, "ol", {{"class", "rows"}});
     for (const CellRow& c : report.cells) {
-      if (c.noise) add_noise_cell(list, c, scale);
+      if (c.noise) add_noise_cell(list, c, *c.noise, scale);
     }
     add_axis(add_chart_row(section, "", ""), scale, {});
   }

@@ -34,15 +34,14 @@ std::string printable(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const Utf8Sequence s = decode_utf8(text, i);
     const char32_t c = s.code_point;
-    if (s.kind != Utf8Sequence::Kind::kValid) {
+    const bool hidden = s.kind != Utf8Sequence::Kind::kValid || (c >= 0x80 && c < 0xA0) ||
+                        is_bidirectional_control(c) || c == 0xFFFE || c == 0xFFFF;
+    if (hidden) {
       out += kReplacement;
     } else if (c < 0x20 && c != '\t' && c != '\n') {
       append_picture(out, static_cast<unsigned>(c));
     } else if (c == 0x7F) {
       append_picture(out, 0x21);
-    } else if ((c >= 0x80 && c < 0xA0) || is_bidirectional_control(c) || c == 0xFFFE ||
-               c == 0xFFFF) {
-      out += kReplacement;
     } else {
       out += text.substr(i, s.length);
     }
