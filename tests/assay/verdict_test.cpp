@@ -1,6 +1,5 @@
 #include "cupel/assay/verdict.h"
 
-
 #include "assay/cells.h"
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

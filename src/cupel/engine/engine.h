@@ -51,7 +51,7 @@ struct Generation {
   float min_margin = std::numeric_limits<float>::infinity();
   int min_margin_step = -1;
   std::vector<float> margins;  // of each of output_ids
-  double queue_seconds = 0;  // until its first prompt token was computed
+  double queue_seconds = 0;    // until its first prompt token was computed
   double first_token_seconds = 0;
   double total_seconds = 0;
 };
