@@ -72,6 +72,15 @@ TEST(CompareProbes, OtherPromptsAreRefusedByName) {
       {"two prompts"});
 }
 
+TEST(CompareProbes, PhaseTakesThePromptsThatBothHold) {
+  ProbeResult later = result(ProbeKind::kPhase, first(6, 12));
+  later.items.erase(later.items.begin());
+  const ProbeComparison c =
+      compare_probes(result(ProbeKind::kPhase, first(0, 10)), later, "a", "b");
+  EXPECT_EQ(c.items, 9);
+  EXPECT_DOUBLE_EQ(c.loss, 100 * 5 / 9.0);
+}
+
 TEST(DecideProbes, OnlyWithAMarginAndInTheFamily) {
   const ProbeResult good = result(ProbeKind::kPhase, first(0, 100));
   std::vector<ProbeComparison> c = {

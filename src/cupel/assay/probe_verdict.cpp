@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include <boost/math/distributions/students_t.hpp>
 #include <fmt/format.h>
@@ -18,6 +20,20 @@ double scale(ProbeKind kind) {
 
 double t_quantile(double p, std::size_t items) {
   return quantile(boost::math::students_t(static_cast<double>(items - 1)), p);
+}
+
+// Prompts of the probe phase have the lengths that the target counts: one that counts a
+// begin-of-sentence token more is asked a few others.
+void keep_common(ProbeResult& a, ProbeResult& b) {
+  const auto drop_others = [](ProbeResult& from, const ProbeResult& other) {
+    std::set<std::pair<int, std::string>> there;
+    for (const ProbeItem& item : other.items) there.emplace(item.id, item.prompt_hash);
+    std::erase_if(from.items, [&](const ProbeItem& item) {
+      return !there.contains({item.id, item.prompt_hash});
+    });
+  };
+  drop_others(a, b);
+  drop_others(b, a);
 }
 
 void check_same_prompts(const ProbeResult& a, const ProbeResult& b, const std::string& name_a,
@@ -84,9 +100,13 @@ ProbeFigure probe_figure(const ProbeResult& result) {
   return figure;
 }
 
-ProbeComparison compare_probes(const ProbeResult& reference, const ProbeResult& candidate,
+ProbeComparison compare_probes(const ProbeResult& all_of_reference,
+                               const ProbeResult& all_of_candidate,
                                const std::string& reference_name,
                                const std::string& candidate_name) {
+  ProbeResult reference = all_of_reference;
+  ProbeResult candidate = all_of_candidate;
+  if (reference.kind == ProbeKind::kPhase) keep_common(reference, candidate);
   check_same_prompts(reference, candidate, reference_name, candidate_name);
   ProbeComparison c;
   c.kind = reference.kind;

@@ -41,7 +41,8 @@ struct ProbeComparison {
   std::string remedy;  // what would decide, for INCONCLUSIVE
 };
 
-// Throws InputError if the cells hold different prompts (it says which), or fewer than two.
+// Of the probe phase the prompts that both hold count. Throws InputError if the cells hold
+// different prompts (it says which), or fewer than two.
 ProbeComparison compare_probes(const ProbeResult& reference, const ProbeResult& candidate,
                                const std::string& reference_name,
                                const std::string& candidate_name);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -38,24 +37,23 @@ std::string_view probe_name(ProbeKind kind) {
 
 std::vector<Completion> ask_all(Target& target, std::span<const CompletionRequest> requests,
                                 int concurrency, std::string_view probe) {
-  std::vector<std::optional<Completion>> found(requests.size());
-  target.complete(requests, concurrency,
-                  [&](std::size_t i, const Completion& completion) { found.at(i) = completion; });
-  std::vector<Completion> completions;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (!found[i] || found[i]->stop_reason == StopReason::kError) {
-      throw InfrastructureError(fmt::format("probe {}", probe),
-                                fmt::format("prompt {} got no answer ({})", i,
-                                            found[i] ? found[i]->error : "never reported"));
-    }
-    completions.push_back(*std::move(found[i]));
+  std::vector<Completion> completions(requests.size());
+  target.complete(requests, concurrency, [&](std::size_t i, const Completion& completion) {
+    completions.at(i) = completion;
+  });
+  for (std::size_t i = 0; i < completions.size(); ++i) {
+    const Completion& c = completions[i];
+    if (c.stop_reason != StopReason::kError) continue;
+    throw InfrastructureError(fmt::format("probe {}", probe),
+                              fmt::format("prompt {} got no answer ({})", i,
+                                          c.error.empty() ? "never reported" : c.error));
   }
   return completions;
 }
 
 int stable_number(std::string_view name, int index, int low, int high) {
   const std::string hex = hash_hex(fmt::format("{} {}", name, index));
-  const auto range = static_cast<unsigned long>(high - low + 1);
+  const auto range = static_cast<unsigned long>(high) - static_cast<unsigned long>(low) + 1;
   return low + static_cast<int>(std::stoul(hex.substr(0, 8), nullptr, 16) % range);
 }
 

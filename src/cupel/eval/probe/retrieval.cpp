@@ -82,6 +82,7 @@ std::vector<int> Phase::fillers() const {
                      "\"" + options_.filler + "\"");
   }
   std::vector<int> wanted;
+  wanted.reserve(kShortest);
   for (int i = 0; i < kShortest; ++i) wanted.push_back(shortest + i);
   for (int middle = kMultiple; middle + kAround <= options_.longest; middle += kMultiple) {
     for (int i = -kAround; i <= kAround; ++i) wanted.push_back(middle + i);
@@ -99,6 +100,7 @@ std::vector<int> Phase::fillers() const {
 ProbeResult Phase::run() {
   const std::vector<int> counts = fillers();
   std::vector<CompletionRequest> requests;
+  requests.reserve(counts.size());
   for (const int count : counts) requests.push_back(request(count));
   const auto answers = ask_all(target_, requests, options_.concurrency, "phase");
 
