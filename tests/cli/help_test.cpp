@@ -13,7 +13,7 @@ using testing::HasSubstr;
 
 const std::vector<std::string> kEngineFlags = {
     "--model",         "--attention-backend", "--numerics", "--kv-cache-dtype",
-    "--prefill-chunk", "--threads",           "--isa"};
+    "--prefill-chunk", "--threads",           "--weights",  "--isa"};
 const std::vector<std::string> kTaskFlags = {
     "--data",   "--shots",       "--limit",   "--max-new-tokens", "--temperature", "--stop",
     "--no-bos", "--concurrency", "--repeats", "--seed",           "--resume",      "--records"};
@@ -35,6 +35,8 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
                                              "--temperature", "--seed", "--stop", "--stats"}},
     {"inspect", {"--json"}},
     {"logits", kEngineFlags + std::vector<std::string>{"--ids", "--out"}},
+    {"make-random",
+     {"--config", "--layer-ids", "--tokenizer", "--seed", "--headers-only", "--threads"}},
     {"preflight",
      {"--headers-only", "--json", "--top", "--gpu-memory", "--threads", "--throughput"}},
     {"repack", {"--experts", "--verify", "--json", "--top", "--threads", "--throughput"}},
