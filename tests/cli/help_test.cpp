@@ -12,9 +12,8 @@ using test::cupel_program;
 using testing::HasSubstr;
 
 const std::vector<std::string> kEngineFlags = {
-    "--model",           "--attention-backend", "--numerics",
-    "--kv-cache-dtype",  "--prefill-chunk",     "--threads",
-    "--max-cache-bytes", "--no-prefix-cache",   "--isa"};
+    "--model",   "--attention-backend", "--numerics",        "--kv-cache-dtype", "--prefill-chunk",
+    "--threads", "--max-cache-bytes",   "--no-prefix-cache", "--weights",        "--isa"};
 const std::vector<std::string> kPromptFlags = {
     "--file",          "--shots-file", "--question-field", "--answer-field", "--template",
     "--shot-template", "--data",       "--shots",          "--limit",        "--max-new-tokens",
@@ -51,6 +50,8 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
                                              "--ignore-eos", "--stop", "--stats"}},
     {"inspect", {"--json"}},
     {"logits", kEngineFlags + std::vector<std::string>{"--ids", "--out"}},
+    {"make-random",
+     {"--config", "--layer-ids", "--tokenizer", "--seed", "--headers-only", "--threads"}},
     {"preflight",
      {"--headers-only", "--json", "--top", "--gpu-memory", "--threads", "--throughput"}},
     {"probe", kEngineFlags + kPromptFlags + kProbeFlags + kEndpointFlags +
