@@ -10,6 +10,7 @@
 
 #include "cupel/assay/multiplicity.h"
 #include "cupel/assay/outcomes.h"
+#include "cupel/assay/report/format.h"
 
 namespace cupel {
 namespace {
@@ -149,6 +150,22 @@ void check_probe_margin(ProbeKind kind, double margin) {
   if (!(margin > 0 && std::isfinite(margin))) {
     throw InputError(where, "a margin above 0", fmt::format("{:g}", margin));
   }
+}
+
+int probe_digits(ProbeKind kind) {
+  return kind == ProbeKind::kNll ? 4 : 2;
+}
+
+std::string probe_sentence(const ProbeComparison& c) {
+  std::string verdict = c.kind == ProbeKind::kRepeatability ? "shown, never judged"
+                                                            : "no margin declared, not judged";
+  if (c.verdict && c.margin) {
+    verdict = fmt::format("{} at a margin of {:g}", verdict_name(*c.verdict), *c.margin);
+  }
+  const int digits = probe_digits(c.kind);
+  return fmt::format("{}: {:.{}f}, bounds at 5 % each side {:.{}f} to {:.{}f}, {}: {}",
+                     probe_name(c.kind), c.loss, digits, c.bounds.low, digits, c.bounds.high,
+                     digits, p_is(c.p), verdict);
 }
 
 std::vector<double> gating_p_values(std::span<const ProbeComparison> comparisons) {

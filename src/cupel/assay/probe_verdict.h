@@ -55,6 +55,12 @@ ProbeComparison compare_probes(const ProbeResult& reference, const ProbeResult& 
 void decide_probes(std::span<ProbeComparison> comparisons, std::span<const double> family,
                    double alpha = kAlpha);
 
+// Digits behind the point that a figure of this probe is shown with.
+int probe_digits(ProbeKind kind);
+// "phase: 1.20 points, bounds at 5 % each side -0.10 to 2.50, p = 0.041: PASS at a margin of 3",
+// without the name of the cell.
+std::string probe_sentence(const ProbeComparison& comparison);
+
 // The p-values of those that gate.
 std::vector<double> gating_p_values(std::span<const ProbeComparison> comparisons);
 

@@ -99,11 +99,12 @@ std::string comparison_table(const AssayReport& report) {
     for (const std::string& note : row.notes) out += wrap(note, "    ");
     for (const std::string& note : notes(c, d)) out += wrap(note, "    ");
   }
-  const std::size_t family = report.comparisons.size() + report.gating_probes;
+  const std::size_t family = verdicts(report).size();
   if (family > 1) {
-    out += wrap(fmt::format("REGRESSION is held to 5 % over the {} comparisons{} together (Holm).",
-                            family, report.gating_probes > 0 ? ", gating probes included," : ""),
-                "");
+    out += wrap(
+        fmt::format("REGRESSION is held to 5 % over the {} comparisons{} together (Holm).", family,
+                    family > report.comparisons.size() ? ", gating probes included," : ""),
+        "");
   }
   return out;
 }

@@ -10,6 +10,7 @@
 
 #include "cupel/assay/noise.h"
 #include "cupel/assay/paired.h"
+#include "cupel/assay/probe_verdict.h"
 #include "cupel/assay/report/agreement.h"
 #include "cupel/assay/report/flips.h"
 #include "cupel/assay/report/history.h"
@@ -62,7 +63,9 @@ struct AssayReport {
   // Repeats at the looks fixed beforehand; empty for a single one. Then Decision::interval90 is at
   // the level of the look.
   std::vector<int> looks = {};
-  std::size_t gating_probes = 0;  // further members of the Holm family
+  // Probes of the other cells compared with the reference; those with a verdict are further members
+  // of the Holm family.
+  std::vector<ProbeComparison> probes = {};
   std::vector<ComparisonRow> comparisons;
   std::vector<Interaction> interactions;
   std::vector<std::pair<std::string, std::string>> records;  // cell, path
@@ -79,7 +82,9 @@ struct AssayReport {
 // by name. Throws InputError as outcomes_from_records() does.
 void describe_records(AssayReport& report, std::span<const std::span<const Record>> records);
 
-// PASS only if every comparison passes; the verdict of exit_code().
+// The verdicts of the comparisons, then those of the gating probes.
+std::vector<Verdict> verdicts(const AssayReport& report);
+// PASS only if every one of them passes; the verdict of exit_code().
 Verdict overall_verdict(const AssayReport& report);
 
 // UTF-8 text of lines of at most 110 columns (paths and the names of cells may be longer where they

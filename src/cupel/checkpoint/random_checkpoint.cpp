@@ -34,7 +34,9 @@ void write_data(const RandomWeights& weights, const Tensor& tensor, ThreadPool& 
       const std::size_t first = begin + i * kPiece;
       pieces[i].emplace(weights.read(tensor, first, std::min(kPiece, end - first)));
     });
-    for (const auto& piece : pieces) writer.append(piece->bytes());
+    for (const auto& piece : pieces) {
+      if (piece) writer.append(piece->bytes());
+    }
   }
 }
 

@@ -93,7 +93,7 @@ ExitCode run_assay(const AssayFlags& flags) {
     report.cells.push_back(cell_row(judgement.outcomes[i], runner.result(i)));
     report.records.emplace_back(cells[i].name, records_file(flags, task, cells[i]));
   }
-  report.gating_probes = probes.gating().size();
+  report.probes = probes.comparisons();
   if (flags.until_decided) report.looks = judgement.plan.repeats;
   std::vector<Decision> decisions;
   for (const LookDecision& l : judgement.decisions) {

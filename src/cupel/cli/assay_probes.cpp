@@ -7,17 +7,6 @@
 #include "cupel/cli/assay_commands.h"
 
 namespace cupel {
-namespace {
-
-std::string verdict_text(const ProbeComparison& c) {
-  if (c.verdict && c.margin)
-    return fmt::format("{} at a margin of {:g}", verdict_name(*c.verdict), *c.margin);
-  return c.kind == ProbeKind::kRepeatability ? "shown, never judged"
-                                             : "no margin declared, not judged";
-}
-
-}  // namespace
-
 AssayProbes::AssayProbes(const AssayFlags& flags)
     : flags_(flags), requests_(parse_probes(flags.probe_names)) {
   flags.probes.check();
@@ -79,11 +68,7 @@ std::string AssayProbes::render() const {
       "\nProbes compared prompt by prompt with {} (positive: worse; points, nll: nats a token):\n",
       comparisons_.front().reference);
   for (const ProbeComparison& c : comparisons_) {
-    const int digits = c.kind == ProbeKind::kNll ? 4 : 2;
-    text +=
-        fmt::format("  {}, {}: {:.{}f}, bounds at 5 % each side {:.{}f} to {:.{}f}, p = {}: {}\n",
-                    c.candidate, probe_name(c.kind), c.loss, digits, c.bounds.low, digits,
-                    c.bounds.high, digits, format_p(c.p), verdict_text(c));
+    text += fmt::format("  {}, {}\n", c.candidate, probe_sentence(c));
     if (c.verdict == Verdict::kInconclusive) {
       text += fmt::format("    What would decide: {}.\n", c.remedy);
     }

@@ -26,6 +26,8 @@ class AssayProbes {
 
   std::vector<double> gating() const { return gating_p_values(comparisons_); }
 
+  const std::vector<ProbeComparison>& comparisons() const { return comparisons_; }
+
   // Decides beside the accuracy comparisons, as one family.
   void decide(std::span<const LookDecision> accuracy, double alpha);
 

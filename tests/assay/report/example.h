@@ -57,6 +57,25 @@ inline std::vector<Answers> changed(int items, int lost, int gained, int repeats
 }
 
 // The first cell is the reference.
+// A probe with the verdict that a margin led to, or without one.
+inline ProbeComparison probe_of(ProbeKind kind, std::optional<Verdict> verdict) {
+  ProbeComparison p;
+  p.kind = kind;
+  p.reference = "model/packed";
+  p.candidate = "model/unified";
+  p.items = 40;
+  p.loss = 5;
+  p.standard_error = 1;
+  p.bounds = {3, 7};
+  p.interval95 = {2.5, 7.5};
+  p.p = 0.002;
+  if (verdict) p.margin = 1;
+  p.verdict = verdict;
+  p.p_holm = 0.004;
+  if (verdict == Verdict::kInconclusive) p.remedy = "about 90 prompts";
+  return p;
+}
+
 inline AssayReport report_on(const std::vector<Answers>& cells, double margin = 1) {
   std::vector<std::vector<Record>> records;
   std::vector<std::span<const Record>> spans;

@@ -56,6 +56,8 @@ AssayReport full_report() {
   cells[2].correct[40] = {1, 0};
   AssayReport report = test::report_on(cells);
   report.interactions.push_back({"pair", 0.5, 1.0, {-1.5, 2.5}, 0.3});
+  report.probes = {test::probe_of(ProbeKind::kPhase, Verdict::kInconclusive),
+                   test::probe_of(ProbeKind::kNll, std::nullopt)};
   return report;
 }
 

@@ -9,6 +9,7 @@
 #include "cupel/assay/report/chart.h"
 #include "cupel/assay/report/html.h"
 #include "cupel/assay/report/junit.h"
+#include "cupel/assay/report/markdown.h"
 #include "cupel/assay/report/printable.h"
 #include "cupel/text/utf8.h"
 
@@ -39,6 +40,32 @@ AssayReport three_verdicts() {
   cells.push_back(same);
   cells.push_back(few);
   return test::report_on(cells, 2);
+}
+
+// A gating probe makes the exit code: no form may show less.
+TEST(Probes, AGatingOneDecidesInEveryForm) {
+  std::vector<test::Answers> cells = test::changed(200, 0, 0);
+  AssayReport report = test::report_on(cells, 2);
+  ASSERT_EQ(overall_verdict(report), Verdict::kPass);
+  report.probes = {test::probe_of(ProbeKind::kPhase, Verdict::kRegression),
+                   test::probe_of(ProbeKind::kRepeatability, std::nullopt)};
+  EXPECT_EQ(overall_verdict(report), Verdict::kRegression);
+
+  const pugi::xml_document junit = parsed(render_junit(report));
+  const pugi::xml_node suite = junit.child("testsuites").child("testsuite");
+  EXPECT_STREQ(suite.attribute("tests").value(), "2");  // repeatability is none
+  EXPECT_STREQ(suite.attribute("failures").value(), "1");
+  EXPECT_THAT(suite.last_child().child("failure").attribute("message").value(),
+              HasSubstr("phase: 5.00, bounds at 5 % each side 3.00 to 7.00, p = 0.0020: "
+                        "REGRESSION at a margin of 1"));
+
+  const std::string page = render_html(report);
+  EXPECT_THAT(page, HasSubstr("id=\"probes\""));
+  EXPECT_THAT(page, HasSubstr("1 pass, 1 regressed"));
+  EXPECT_THAT(page, HasSubstr("not judged"));
+  const std::string markdown = render_markdown(report);
+  EXPECT_THAT(markdown, HasSubstr("## ❌ REGRESSION"));
+  EXPECT_THAT(markdown, HasSubstr("never judged"));
 }
 
 TEST(JUnit, AVerdictIsNeverMistakenForAnother) {

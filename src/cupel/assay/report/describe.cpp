@@ -103,10 +103,18 @@ void describe_records(AssayReport& report, std::span<const CellRecords> records)
   }
 }
 
+std::vector<Verdict> verdicts(const AssayReport& report) {
+  std::vector<Verdict> all;
+  for (const ComparisonRow& row : report.comparisons) all.push_back(row.decision.verdict);
+  for (const ProbeComparison& probe : report.probes) {
+    if (probe.verdict) all.push_back(*probe.verdict);
+  }
+  return all;
+}
+
 Verdict overall_verdict(const AssayReport& report) {
   std::vector<Decision> decisions;
-  decisions.reserve(report.comparisons.size());
-  for (const ComparisonRow& row : report.comparisons) decisions.push_back(row.decision);
+  for (const Verdict verdict : verdicts(report)) decisions.emplace_back().verdict = verdict;
   switch (exit_code(decisions)) {
     case ExitCode::kPass:
       return Verdict::kPass;

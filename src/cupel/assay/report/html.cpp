@@ -37,9 +37,7 @@ void add_header(pugi::xml_node body, const AssayReport& report) {
   add_badge(title, verdict_name(overall_verdict(report)));
   add(header, "p", {{"class", "lead"}}, report.title);
   std::array<int, 3> counts{};
-  for (const ComparisonRow& row : report.comparisons) {
-    ++counts.at(static_cast<std::size_t>(row.decision.verdict));
-  }
+  for (const Verdict verdict : verdicts(report)) ++counts.at(static_cast<std::size_t>(verdict));
   std::string text = fmt::format("{} pass, {} regressed, {} inconclusive against ", counts[0],
                                  counts[1], counts[2]);
   pugi::xml_node line = add(header, "p", {{"class", "meta"}}, text);
@@ -109,10 +107,11 @@ void add_verdict_section(pugi::xml_node page, const AssayReport& report) {
   }
   pugi::xml_node axis = add_chart_row(section, "", "");
   add_axis(axis, scale, guides);
-  if (report.comparisons.size() > 1) {
+  const std::size_t family = verdicts(report).size();
+  if (family > 1) {
     add(section, "p", {{"class", "small"}},
-        fmt::format("REGRESSION is held to 5 % over the {} comparisons together (Holm).",
-                    report.comparisons.size()));
+        fmt::format("REGRESSION is held to 5 % over the {} comparisons{} together (Holm).", family,
+                    family > report.comparisons.size() ? ", gating probes included," : ""));
   }
   if (report.interactions.empty()) return;
   add(section, "h3", {}, "Interaction");
@@ -227,6 +226,7 @@ std::string render_html(const AssayReport& report) {
   add_header(body, report);
   pugi::xml_node page = add(body, "main");
   add_verdict_section(page, report);
+  add_probe_section(page, report);
   add_accuracy_section(page, report);
   add_noise_section(page, report);
   add_agreement_section(page, report);

@@ -29,6 +29,7 @@ pugi::xml_node add_table(pugi::xml_node parent, const std::string& caption,
                          std::initializer_list<const char*> headings);
 
 void add_agreement_section(pugi::xml_node page, const AssayReport& report);
+void add_probe_section(pugi::xml_node page, const AssayReport& report);
 void add_noise_section(pugi::xml_node page, const AssayReport& report);
 void add_history_section(pugi::xml_node page, const AssayReport& report);
 void add_origin_section(pugi::xml_node page, const AssayReport& report);

@@ -156,6 +156,30 @@ void add_noise_section(pugi::xml_node page, const AssayReport& report) {
   add(section, "p", {}, fmt::format("One repeat, so no noise to be seen: {}.", names));
 }
 
+void add_probe_section(pugi::xml_node page, const AssayReport& report) {
+  if (report.probes.empty()) return;
+  pugi::xml_node section = add_section(
+      page, "probes", "Probes",
+      "Faults that a score does not show, prompt by prompt, the cell less the reference: points, "
+      "nll in nats a token; positive is worse. A probe gates only where a margin was declared.");
+  pugi::xml_node body =
+      add_table(section, "Probes against the reference",
+                {"cell", "probe", "verdict", "loss", "bounds", "margin", "prompts", "p"});
+  for (const ProbeComparison& p : report.probes) {
+    const int digits = probe_digits(p.kind);
+    pugi::xml_node row = add(body, "tr");
+    add(row, "th", {{"scope", "row"}}, p.candidate);
+    add(row, "td", {}, probe_name(p.kind));
+    add_badge(add(row, "td"), p.verdict ? verdict_name(*p.verdict) : "not judged");
+    add(row, "td", {}, fmt::format("{:.{}f}", p.loss, digits));
+    add(row, "td", {},
+        fmt::format("{:.{}f}..{:.{}f}", p.bounds.low, digits, p.bounds.high, digits));
+    add(row, "td", {}, p.margin ? fmt::format("{:g}", *p.margin) : "–");
+    add(row, "td", {}, std::to_string(p.items));
+    add(row, "td", {}, p_value(p.p));
+  }
+}
+
 void add_agreement_section(pugi::xml_node page, const AssayReport& report) {
   if (report.agreement.empty()) return;
   pugi::xml_node section = add_section(

@@ -133,6 +133,24 @@ ordered_json comparison(const ComparisonRow& row) {
           {"flips", flips}};
 }
 
+ordered_json probe(const ProbeComparison& p) {
+  return {{"probe", probe_name(p.kind)},
+          {"unit", p.kind == ProbeKind::kNll ? "nats a token" : "points"},
+          {"reference", p.reference},
+          {"candidate", p.candidate},
+          {"items", p.items},
+          {"loss", p.loss},
+          {"standard_error", p.standard_error},
+          {"bounds", interval(p.bounds)},
+          {"interval95", interval(p.interval95)},
+          {"p", p.p},
+          {"margin", or_null(p.margin)},
+          {"verdict", p.verdict ? ordered_json(verdict_name(*p.verdict)) : ordered_json(nullptr)},
+          {"p_holm", p.verdict ? ordered_json(p.p_holm) : ordered_json(nullptr)},
+          {"would_decide",
+           p.verdict == Verdict::kInconclusive ? ordered_json(p.remedy) : ordered_json(nullptr)}};
+}
+
 std::string records_of(const AssayReport& report, const std::string& name) {
   for (const auto& [cell, path] : report.records) {
     if (cell == name) return path;
@@ -147,6 +165,8 @@ std::string render_json(const AssayReport& report) {
   for (const CellRow& c : report.cells) cells.push_back(cell(c, records_of(report, c.name)));
   ordered_json comparisons = ordered_json::array();
   for (const ComparisonRow& row : report.comparisons) comparisons.push_back(comparison(row));
+  ordered_json probes = ordered_json::array();
+  for (const ProbeComparison& p : report.probes) probes.push_back(probe(p));
   ordered_json pairs = ordered_json::array();
   for (const CellAgreement& a : report.agreement) {
     pairs.push_back({{"a", report.cells.at(a.a).name},
@@ -174,6 +194,7 @@ std::string render_json(const AssayReport& report) {
                                {"near_tie_below", kNearTie},
                                {"cells", cells},
                                {"comparisons", comparisons},
+                               {"probes", probes},
                                {"interactions", interactions},
                                {"agreement", pairs}};
   return object.dump(1, ' ', false, ordered_json::error_handler_t::replace) + '\n';

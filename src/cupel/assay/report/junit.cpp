@@ -46,18 +46,35 @@ void add_case(pugi::xml_node suite, const AssayReport& report, const ComparisonR
   add(test, "system-out", {}, all);
 }
 
+void add_probe_case(pugi::xml_node suite, const AssayReport& report, const ProbeComparison& p) {
+  pugi::xml_node test =
+      add(suite, "testcase",
+          {{"classname", "cupel.assay." + report.task + ".probe"},
+           {"name", fmt::format("{}: {} against {}", probe_name(p.kind), p.candidate, p.reference)},
+           {"time", "0.000"}});
+  const std::string text = probe_sentence(p);
+  if (p.verdict == Verdict::kRegression) {
+    add(test, "failure", {{"type", "REGRESSION"}, {"message", text}}, text + '\n');
+  } else if (p.verdict == Verdict::kInconclusive) {
+    add(test, "skipped",
+        {{"message", fmt::format("INCONCLUSIVE. What would decide: {}.", p.remedy)}});
+  }
+  add(test, "system-out", {}, text + '\n');
+}
+
 }  // namespace
 
 std::string render_junit(const AssayReport& report) {
   std::size_t failures = 0;
   std::size_t skipped = 0;
   double seconds = 0;
-  for (const ComparisonRow& row : report.comparisons) {
-    failures += row.decision.verdict == Verdict::kRegression ? 1 : 0;
-    skipped += row.decision.verdict == Verdict::kInconclusive ? 1 : 0;
+  const std::vector<Verdict> all = verdicts(report);
+  for (const Verdict verdict : all) {
+    failures += verdict == Verdict::kRegression ? 1 : 0;
+    skipped += verdict == Verdict::kInconclusive ? 1 : 0;
   }
   for (const CellRow& c : report.cells) seconds += c.seconds;
-  const std::string tests = std::to_string(report.comparisons.size());
+  const std::string tests = std::to_string(all.size());
   pugi::xml_document document;
   pugi::xml_node root = add(document, "testsuites",
                             {{"name", "cupel assay"},
@@ -78,6 +95,10 @@ std::string render_junit(const AssayReport& report) {
         .set_value(report.created_at.substr(0, report.created_at.find('Z')).c_str());
   }
   for (const ComparisonRow& row : report.comparisons) add_case(suite, report, row);
+  // Those without a margin are figures, not tests.
+  for (const ProbeComparison& p : report.probes) {
+    if (p.verdict) add_probe_case(suite, report, p);
+  }
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" + serialise(document) + '\n';
 }
 

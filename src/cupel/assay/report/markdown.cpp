@@ -202,6 +202,13 @@ std::string render_markdown(const AssayReport& report, std::size_t limit) {
                   markdown_text(report.reference), report.margin),
       rows, "comparison");
   rows.clear();
+  for (const ProbeComparison& p : report.probes) {
+    rows.push_back(fmt::format("- {} {}\n", p.verdict ? mark(*p.verdict) : "",
+                               markdown_text(p.candidate + ": " + probe_sentence(p))));
+  }
+  out.add_list("\nProbes compared prompt by prompt; one gates where a margin was declared:\n\n",
+               rows, "probe");
+  rows.clear();
   for (const CellRow& c : report.cells) rows.push_back(cell_row_text(c));
   out.add_list(
       "\n| cell | repeats | accuracy % | 95 % | invalid % | truncated % | unstable u, 95 % | "
