@@ -126,7 +126,8 @@ void ShardStream::copy(std::span<const std::byte> mapped) {
 }
 
 void ShardStream::commit(const std::filesystem::path& note, std::string text) {
-  state_->add(text.size(), [state = state_.get(), note, text = std::move(text)] {
+  const std::size_t size = text.size();
+  state_->add(size, [state = state_.get(), note, text = std::move(text)] {
     state->writer->commit();
     state->writer.reset();
     write_atomically(note, text);

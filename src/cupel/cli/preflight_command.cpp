@@ -42,6 +42,7 @@ std::vector<std::string> bundled_prompts(const Flags& flags) {
   options.limit = flags.prompt_count;
   const Task task = load_task("wordmath", options);
   std::vector<std::string> prompts;
+  prompts.reserve(task.items.size());
   for (const TaskItem& item : task.items) prompts.push_back(task.prompt(item) + " " + item.answer);
   return prompts;
 }

@@ -60,7 +60,7 @@ std::string table(std::string_view title, const ModelNumerics& before, const Mod
       };
       const std::string a = value(before);
       const std::string b = value(after);
-      out += fmt::format(" {:>15}", a == b ? a : a + "|" + b);
+      out += fmt::format(" {:>15}", a == b ? a : fmt::format("{}|{}", a, b));
     }
     out += '\n';
   }
