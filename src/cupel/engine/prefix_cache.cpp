@@ -94,7 +94,7 @@ bool PrefixCache::evict() {
   if (uses_.empty()) return false;
   Node* node = uses_.back();
   uses_.pop_back();
-  store_.close(*node->state);
+  if (node->state) store_.close(*node->state);
   node->state.reset();
   prune(node);
   return true;
