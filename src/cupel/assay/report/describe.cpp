@@ -105,6 +105,7 @@ void describe_records(AssayReport& report, std::span<const CellRecords> records)
 
 std::vector<Verdict> verdicts(const AssayReport& report) {
   std::vector<Verdict> all;
+  all.reserve(report.comparisons.size() + report.probes.size());
   for (const ComparisonRow& row : report.comparisons) all.push_back(row.decision.verdict);
   for (const ProbeComparison& probe : report.probes) {
     if (probe.verdict) all.push_back(*probe.verdict);
@@ -113,8 +114,9 @@ std::vector<Verdict> verdicts(const AssayReport& report) {
 }
 
 Verdict overall_verdict(const AssayReport& report) {
-  std::vector<Decision> decisions;
-  for (const Verdict verdict : verdicts(report)) decisions.emplace_back().verdict = verdict;
+  const std::vector<Verdict> all = verdicts(report);
+  std::vector<Decision> decisions(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) decisions[i].verdict = all[i];
   switch (exit_code(decisions)) {
     case ExitCode::kPass:
       return Verdict::kPass;

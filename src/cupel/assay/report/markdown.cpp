@@ -193,6 +193,7 @@ std::string render_markdown(const AssayReport& report, std::size_t limit) {
   out.add(fmt::format("## {} {}\n\n{}\n", mark(overall), verdict_name(overall),
                       markdown_text(report.title)));
   std::vector<std::string> rows;
+  rows.reserve(report.comparisons.size());
   for (const ComparisonRow& row : report.comparisons) rows.push_back(verdict_row(row));
   out.add_list(
       fmt::format("\nLoss against {} in points, margin {:g}; PASS if the upper bound is below the "
