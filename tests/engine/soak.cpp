@@ -82,16 +82,17 @@ class Client {
     auto ended = std::make_shared<std::atomic<int>>(0);
     auto id = std::make_shared<std::atomic<RequestId>>(0);
     RequestCallbacks callbacks;
-    callbacks.on_token = [this, id, cancel,
+    // Requests outlive their client: only what outlives both is held.
+    callbacks.on_token = [&engine = engine_, id, cancel,
                           left = static_cast<int>(below(5))](const TokenEvent&) mutable {
-      if (cancel == 1 && left-- == 0) engine_.cancel(id->load());
+      if (cancel == 1 && left-- == 0) engine.cancel(id->load());
     };
-    callbacks.on_done = [this, ended, r](const Generation& g) {
+    callbacks.on_done = [&counts = counts_, ended, r](const Generation& g) {
       EXPECT_EQ(ended->fetch_add(1), 0);
-      ++counts_.ended;
+      ++counts.ended;
       EXPECT_NE(g.finish, FinishReason::kError) << g.error;
       EXPECT_LE(g.output_ids.size(), static_cast<std::size_t>(r.max_new_tokens));
-      if (g.finish == FinishReason::kCancelled) ++counts_.cancelled;
+      if (g.finish == FinishReason::kCancelled) ++counts.cancelled;
     };
     try {
       id->store(engine_.submit(r, callbacks));
