@@ -149,6 +149,7 @@ ExitCode run_compare(const Flags& flags) {
 
   AssayReport report = report_of(flags, rule.plan, cells, looks);
   std::vector<std::span<const Record>> records;
+  records.reserve(cells.size());
   for (const Cell& cell : cells) records.emplace_back(cell.records);
   describe_records(report, records);
   fmt::print("{}", render_looks(report));
@@ -163,6 +164,7 @@ ExitCode run_compare(const Flags& flags) {
   }
   report_files.write(std::move(report));
   std::vector<Decision> decisions;
+  decisions.reserve(looks.size());
   for (const LookDecision& l : looks) decisions.push_back(l.decision);
   return exit_code(decisions);
 }
