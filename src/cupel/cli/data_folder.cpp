@@ -29,7 +29,7 @@ std::filesystem::path find_bundled_file(const std::string& name, const std::stri
   namespace fs = std::filesystem;
   if (fs::is_regular_file(name)) return name;
   if (name.find('/') == std::string::npos) {
-    const fs::path bundled = find_data_folder("") / section / name;
+    fs::path bundled = find_data_folder("") / section / name;
     if (fs::is_regular_file(bundled)) return bundled;
   }
   throw InputError(name, "a file, or the name of one in data/" + section, "neither");
