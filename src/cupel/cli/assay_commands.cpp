@@ -90,8 +90,4 @@ std::string format_share(double share) {
   return share < 0.1 ? fmt::format("{:.2f} %", 100 * share) : fmt::format("{:.1f} %", 100 * share);
 }
 
-std::string format_p(double p) {
-  return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p);
-}
-
 }  // namespace cupel

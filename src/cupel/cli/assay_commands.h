@@ -36,7 +36,5 @@ SequentialBound parse_bound(const std::string& text);
 
 // "0.03 %", "99.8 %", "7e-15": legible over many orders.
 std::string format_share(double share);
-// "0.0009", "<0.0001".
-std::string format_p(double p);
 
 }  // namespace cupel

@@ -10,6 +10,7 @@
 #include "cupel/assay/counts.h"
 #include "cupel/assay/floor.h"
 #include "cupel/assay/plan.h"
+#include "cupel/assay/report/format.h"
 #include "cupel/assay/verdict.h"
 #include "cupel/cli/assay_commands.h"
 
@@ -82,8 +83,8 @@ void print_noise_assumptions(const CountComparison& c, const RunCounts& referenc
                       static_cast<int>(candidate.correct.size())};
     const double error = run_error(study);
     fmt::print("   u = {:<4} standard error {:.2f}, p = {} against no loss, {} against {:g}: {}\n",
-               u, error, format_p(normal_cdf(-c.loss / error)),
-               format_p(normal_cdf((margin - c.loss) / error)), margin,
+               u, error, p_value(normal_cdf(-c.loss / error)),
+               p_value(normal_cdf((margin - c.loss) / error)), margin,
                verdict_name(verdict_of(c.loss, error, margin)));
   }
 }
@@ -158,14 +159,14 @@ ExitCode run_counts(const Flags& flags) {
       "same items can be):\n"
       "   standard error at most {:.2f}, 95 % {:.2f} to {:.2f}\n"
       "   p = {} against no loss, {} against a loss of {:g}: {}{}\n",
-      c.standard_error, c.interval95.low, c.interval95.high, format_p(c.p_zero),
-      format_p(c.p_margin), flags.margin, verdict_name(verdict),
+      c.standard_error, c.interval95.low, c.interval95.high, p_value(c.p_zero), p_value(c.p_margin),
+      flags.margin, verdict_name(verdict),
       verdict == Verdict::kInconclusive ? "" : " for these launches");
   if (c.p_spread) {
     fmt::print(
         "\n2. From the spread between runs of one arm alone ({} degree{} of freedom, t test):\n"
         "   p = {} against no loss; unstable items u = {:.0f}, 95 % {:.0f} to {:.0f}{}\n",
-        c.spread_degrees, c.spread_degrees == 1 ? "" : "s", format_p(*c.p_spread),
+        c.spread_degrees, c.spread_degrees == 1 ? "" : "s", p_value(*c.p_spread),
         c.unstable.value_or(0), c.unstable95.low, c.unstable95.high,
         c.unstable95.high >= reference.items ? " (all of them)" : "");
   } else {
@@ -179,7 +180,7 @@ ExitCode run_counts(const Flags& flags) {
         "\n4. Interaction, the loss less that of the control pair ({}; {}):\n"
         "   {:.2f} +- {:.2f} points, one-sided p = {} (binomial)\n",
         flags.control_reference, flags.control_candidate, crossed->estimate,
-        crossed->standard_error, format_p(crossed->p_one_sided));
+        crossed->standard_error, p_value(crossed->p_one_sided));
   }
   fmt::print(
       "\nCounts cannot show: which items changed (pairing makes the standard error smaller, by how "
