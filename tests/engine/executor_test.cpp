@@ -31,13 +31,21 @@ TEST(Executor, ADeviceThatThereIsNotIsRefused) {
   test::expect_input_error([] { make_executor("abacus", 1); }, {"--device", "cpu", "abacus"});
 }
 
-class Seam : public testing::TestWithParam<NetworkOptions> {};
+struct Setting {
+  const char* name;
+  NetworkOptions options;
+};
+void PrintTo(const Setting& setting, std::ostream* out) {
+  *out << setting.name;
+}
+
+class Seam : public testing::TestWithParam<Setting> {};
 
 // Prompts that complete windows of both ratios, one of them in chunks, and more than one request at
 // once: prefill and decode, compressor, indexer, hash layers and routed ones, all weight formats.
 TEST_P(Seam, AnotherExecutorGivesTheSameBits) {
-  EngineOptions options = engine_options(GetParam().backend);
-  options.network = GetParam();
+  EngineOptions options = engine_options(GetParam().options.backend);
+  options.network = GetParam().options;
   options.prefill_chunk = 60;
   const std::vector<GenerationRequest> requests = {
       {.prompt_ids = text_ids(0, 131), .max_new_tokens = 2, .top_logprobs = 3},
@@ -67,15 +75,15 @@ TEST_P(Seam, AnotherExecutorGivesTheSameBits) {
   EXPECT_GT(executor.memory().bytes_in_use(), guarded.network().weight_bytes());
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, Seam,
-                         testing::Values(NetworkOptions{.backend = BackendKind::kReference},
-                                         NetworkOptions{.backend = BackendKind::kPacked},
-                                         // It cannot read a map and packs instead.
-                                         NetworkOptions{.backend = BackendKind::kUnified,
-                                                        .weights = WeightsForm::kMap},
-                                         NetworkOptions{.backend = BackendKind::kUnified,
-                                                        .numerics = Numerics::kFloat32}),
-                         [](const auto& info) { return "setting" + std::to_string(info.index); });
+constexpr Setting kSettings[] = {
+    {"reference", {.backend = BackendKind::kReference}},
+    {"packed", {.backend = BackendKind::kPacked}},
+    // It cannot read a map and packs instead.
+    {"unified_map", {.backend = BackendKind::kUnified, .weights = WeightsForm::kMap}},
+    {"unified_float32", {.backend = BackendKind::kUnified, .numerics = Numerics::kFloat32}},
+};
+INSTANTIATE_TEST_SUITE_P(Settings, Seam, testing::ValuesIn(kSettings),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 // A NaN is traced to its layer on the device, too.
 TEST(Executor, FaultsAreFoundOnTheDevice) {
