@@ -34,7 +34,8 @@ std::optional<ReasoningEffort> effort_from_name(std::string_view name);
 
 struct PromptOptions {
   ThinkingMode mode = ThinkingMode::kChat;
-  std::optional<ReasoningEffort> effort;  // empty: the release's default; no text in chat mode
+  // Empty: the default of the release. Adds no text in chat mode.
+  std::optional<ReasoningEffort> effort = std::nullopt;
   // Leave out the reasoning before the last user message. Never done if a message has tools.
   bool drop_reasoning = true;
   bool add_bos = true;
