@@ -56,8 +56,8 @@ class Grammar {
   ExprId declare();
   void define(ExprId rule, ExprId body);
 
-  // Says of a choice that each match is one code point, and that any of U+0020 and up but " and \
-  // matches: masks of repetitions of it are then taken from a table.
+  // Says of a choice that each match is one code point, and that any of U+0020 and up but quote and
+  // backslash matches: masks of repetitions of it are then taken from a table.
   void mark_plain(ExprId choice) { exprs_[choice].plain = true; }
 
   void set_root(ExprId root) { root_ = root; }
