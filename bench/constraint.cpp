@@ -96,7 +96,8 @@ double tokens_per_second(Engine& engine, const std::shared_ptr<const TokenConstr
 }
 
 void decode(const Settings& s) {
-  EngineOptions options{.model = s.load == "random" ? "models/tiny-v4-0731" : s.load};
+  EngineOptions options;
+  options.model = s.load == "random" ? "models/tiny-v4-0731" : s.load;
   options.threads = s.pool->threads();
   options.prefix_cache = false;
   Engine engine(options);

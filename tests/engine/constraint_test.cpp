@@ -69,11 +69,13 @@ TEST_F(Constraints, OutputsOfRandomSchemasValidate) {
 TEST_F(Constraints, PreemptionLeavesTheFormAlone) {
   std::vector<GenerationRequest> requests;
   for (std::uint64_t seed = 0; seed < 8; ++seed) requests.push_back(request(person(), 60, seed));
-  for (GenerationRequest& r : requests) r.prompt_ids = text_ids(0, 230);
+  // Two fit, until their outputs begin a second page.
+  for (GenerationRequest& r : requests) r.prompt_ids = text_ids(0, 250);
   const auto roomy = test::generate(engine_, requests, 0);
   EngineOptions options = test::engine_options(BackendKind::kUnified);
   options.prefix_cache = false;
-  options.max_cache_bytes = engine_.network().sequence_bytes(240) * 4;
+  options.max_cache_bytes = engine_.network().sequence_bytes(kPageTokens) +
+                            engine_.network().sequence_bytes(2 * kPageTokens);
   Engine tight(options);
   const auto pressed = test::generate(tight, requests, 0);
   int preemptions = 0;
