@@ -32,7 +32,7 @@ int main(int argc, char** argv) {
   Settings settings;
   CLI::App app{"Benchmarks: ratios between figures of one run, medians of repeats"};
   app.add_option("benchmark", name, "What to measure")->required()->check(CLI::IsMember(names));
-  app.add_option("--isa", isa, "auto, avx2 or avx512")->capture_default_str();
+  app.add_option("--isa", isa, "auto, avx2, avx512 or avx512-bf16")->capture_default_str();
   app.add_option("--threads", threads, "0: one a hardware thread")->check(CLI::Range(0, 1024));
   app.add_option("--repeats", settings.repeats, "Timed runs of each")
       ->capture_default_str()

@@ -59,7 +59,7 @@ std::string sgemm_core() {
 
 void choose_sgemm_core(const std::string& isa, char** argv) {
   if (std::getenv(kCoreVariable) != nullptr) return;
-  ::setenv(kCoreVariable, isa == "avx512" ? "SkylakeX" : "Haswell", 1);
+  ::setenv(kCoreVariable, isa == "avx2" ? "Haswell" : "SkylakeX", 1);
   ::execv("/proc/self/exe", argv);
 }
 

@@ -144,16 +144,33 @@ TEST(IndexKeys, Fp4ScoresHaveTheRoundingPointsOfTheReference) {
   }
 }
 
-TEST(IndexScore, DoesNotDependOnTheInstructionSet) {
-  const Problem p(6, 1);
-  const auto both = [&] {
-    return Floats{index_score_f32(p.q.data(), p.keys.data(), p.weights.data(), p.heads),
-                  index_score_bf16(p.q.data(), p.keys.data(), p.weights.data(), p.heads)};
-  };
-  const Floats expected = both();
-  for (const Isa isa : available_isas()) {
-    const IsaScope scope(isa);
-    EXPECT_TRUE(same_bits(both(), expected));
+// Every count of heads and keys: tiles in part, and a key's score in any company.
+TEST(IndexScore, DependsNeitherOnTheInstructionSetNorOnTheOtherKeys) {
+  for (std::size_t heads = 1; heads <= 9; ++heads) {
+    const Problem p(heads, kIndexKeyTile);
+    const auto scores = [&](auto function, std::size_t first, std::size_t count) {
+      Floats out(count);
+      function({.q = p.q.data(),
+                .weights = p.weights.data(),
+                .heads = heads,
+                .keys = p.keys.data() + first * kIndexDim,
+                .count = count,
+                .scores = out.data()});
+      return out;
+    };
+    for (const auto function : {&index_scores_f32, &index_scores_bf16}) {
+      Floats alone;
+      for (std::size_t j = 0; j < p.count; ++j) alone.push_back(scores(function, j, 1)[0]);
+      for (const Isa isa : available_isas()) {
+        const IsaScope scope(isa);
+        for (std::size_t count = 1; count <= p.count; ++count) {
+          const std::size_t first = p.count - count;
+          EXPECT_TRUE(same_bits(scores(function, first, count),
+                                std::span<const float>(alone).subspan(first)))
+              << active_isa() << " heads " << heads << " keys " << count;
+        }
+      }
+    }
   }
 }
 

@@ -157,7 +157,8 @@ std::vector<Condition> conditions(const EngineOptions& options,
                    return bits;
                  }});
   for (const Isa isa : available_isas()) {
-    all.push_back({isa == Isa::kAvx2 ? "AVX2" : "AVX-512", [=, &requests] {
+    const IsaScope named(isa);
+    all.push_back({std::string(active_isa()), [=, &requests] {
                      const IsaScope scope(isa);
                      Engine engine(plain);
                      return run_together(engine, requests, order, 6);

@@ -294,28 +294,28 @@ TEST(Linear, SeveralProductsEqualOneAtATime) {
 
 // Inputs as quantised activations are: for FP4 most blocks are then summed in integers. Blocks of
 // few and many bits, of one value and of none stand beside each other, and some rows leave the
-// range in which scales may be taken out of the sum.
+// range in which scales may be taken out of the sum, or the bf16 numbers.
 TEST(Linear, QuantisedInputsEqualTheDocumentedOrder) {
   test::Random random(20);
   ThreadPool pool(2);
-  constexpr std::size_t kN = 90, kK = 512;
+  constexpr std::size_t kN = 90, kK = 512, kRows = 30;
   for (const Format format : {Format::kFp4, Format::kFp8}) {
     const KnownMatrix m = random_matrix(random, format, kN, kK);
     for (const float spread : {0.0f, 1.0f, 4.0f, 12.0f}) {
-      std::vector<float> x = random.normals(4 * kK);
+      std::vector<float> x = random.normals(kRows * kK);
       for (std::size_t i = 0; i < x.size(); ++i) {
         // Wider and wider ranges within a block, until 15 bits do not hold it.
         x[i] *= std::exp2(-spread * static_cast<float>(random.below(100)) / 99);
         if (i / 32 % 7 == 3) x[i] = 0;
         if (i / 32 % 7 == 5 && i % 32 != 9) x[i] = 0;
       }
-      quantise_activation(pool, {.in = x.data(), .out = x.data(), .rows = 4, .width = kK});
-      for (const float extreme : {0.0f, 0x1p-70f, 0x1p60f, 0x1p-149f}) {
+      quantise_activation(pool, {.in = x.data(), .out = x.data(), .rows = kRows, .width = kK});
+      for (const float extreme : {0.0f, 0x1p-70f, 0x1p60f, 0x1p-149f, 1.00390625f + 0x1p-9f}) {
         if (extreme != 0) x[kK + 77] = extreme;
-        const std::vector<float> expected = in_documented_order(m, x, 4);
+        const std::vector<float> expected = in_documented_order(m, x, kRows);
         for (const Isa isa : available_isas()) {
           const IsaScope scope(isa);
-          for (const std::size_t rows : {1, 2, 3, 4}) {
+          for (const std::size_t rows : {1, 2, 3, 4, 5, 13, 30}) {
             ASSERT_TRUE(
                 same_bits(multiply(pool, m.packed, x, rows), std::span(expected).first(rows * kN)))
                 << active_isa() << " " << name_of(format) << " spread " << spread << " extreme "

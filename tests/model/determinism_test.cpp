@@ -4,6 +4,7 @@
 #include <map>
 
 #include "support/golden.h"
+#include "support/isa_scope.h"
 #include <gtest/gtest.h>
 
 #include "cupel/kernels/cpu/cpu_executor.h"
@@ -145,18 +146,14 @@ TEST_P(Determinism, ForkedSequencesGoOnAlike) {
 TEST_P(Determinism, ThreadsAndInstructionSetsGiveTheSameBits) {
   const auto prompt = std::span<const std::int32_t>(ids_).first(300);
   std::map<std::string, std::vector<float>> results;
-  std::vector<Isa> sets = {Isa::kAvx2};
-  set_isa(Isa::kAuto);
-  if (active_isa() == "avx512") sets.push_back(Isa::kAvx512);
-  for (const Isa isa : sets) {
-    set_isa(isa);
+  for (const Isa isa : test::available_isas()) {
+    const test::IsaScope scope(isa);
     for (const int threads : {1, 2, 3}) {
       CpuExecutor executor(threads);
       results[std::string(active_isa()) + " " + std::to_string(threads)] =
           prompt_logits(*network(executor), prompt, 0);
     }
   }
-  set_isa(Isa::kAuto);
   const auto vocab = static_cast<std::size_t>(checkpoint_.config().vocab_size);
   for (const auto& [name, logits] : results) {
     EXPECT_EQ(first_difference(results.begin()->second, logits, vocab), -1)

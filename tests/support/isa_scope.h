@@ -18,12 +18,16 @@ class IsaScope {
 
 // Those that this processor has; AVX2 at least.
 inline std::vector<Isa> available_isas() {
-  try {
-    const IsaScope scope(Isa::kAvx512);
-    return {Isa::kAvx2, Isa::kAvx512};
-  } catch (const InputError&) {
-    return {Isa::kAvx2};
+  std::vector<Isa> isas;
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16}) {
+    try {
+      const IsaScope scope(isa);
+      isas.push_back(isa);
+    } catch (const InputError&) {
+      continue;
+    }
   }
+  return isas;
 }
 
 }  // namespace cupel::test

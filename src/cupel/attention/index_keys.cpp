@@ -50,11 +50,17 @@ class RowIndexKeys final : public IndexKeys {
       }
     }
     const PageTable& table = tables_[at(slot)];
-    for (std::size_t j = 0; j < count; ++j) {
-      const auto* key = reinterpret_cast<const float*>(pool_.page(table.page_of(j, kPerPage))) +
-                        j % kPerPage * kIndexDim;
-      scores[j] = fp4_ ? index_score_bf16(grid.data(), key, weights, heads_)
-                       : index_score_f32(grid.data(), key, weights, heads_);
+    static_assert(kPerPage % kIndexKeyTile == 0);
+    for (std::size_t j = 0; j < count; j += kIndexKeyTile) {
+      const IndexScoreParams tile{
+          .q = grid.data(),
+          .weights = weights,
+          .heads = heads_,
+          .keys = reinterpret_cast<const float*>(pool_.page(table.page_of(j, kPerPage))) +
+                  j % kPerPage * kIndexDim,
+          .count = std::min(kIndexKeyTile, count - j),
+          .scores = scores + j};
+      fp4_ ? index_scores_bf16(tile) : index_scores_f32(tile);
     }
   }
   std::size_t bytes_in_use() const override { return pool_.pages_in_use() * pool_.page_bytes(); }

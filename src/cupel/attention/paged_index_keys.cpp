@@ -1,5 +1,6 @@
 #include "cupel/attention/paged_index_keys.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "cupel/attention/index_score.h"
@@ -51,13 +52,25 @@ void PagedIndexKeys::score(int slot, std::size_t count, const float* q, const fl
     decode_index_fp8(codes, grid.data() + h * kIndexDim);
     scaled[h] = weights[h] * scale;
   }
-  for (std::size_t j = 0; j < count; ++j) {
+  static_assert(kPerPage % kIndexKeyTile == 0);
+  alignas(64) float keys[kIndexKeyTile * kIndexDim];
+  for (std::size_t j = 0; j < count; j += kIndexKeyTile) {
+    const std::size_t first = j % kPerPage, tile = std::min(kIndexKeyTile, count - j);
     const std::byte* stored = page(slot, j);
-    const std::size_t i = j % kPerPage;
-    float key[kIndexDim], scale = 0;
-    decode_index_fp8(reinterpret_cast<const std::uint8_t*>(stored) + i * kIndexDim, key);
-    std::memcpy(&scale, stored + kPerPage * kIndexDim + i * sizeof scale, sizeof scale);
-    scores[j] = index_score_f32(grid.data(), key, scaled.data(), heads_) * scale;
+    for (std::size_t i = 0; i < tile; ++i) {
+      decode_index_fp8(reinterpret_cast<const std::uint8_t*>(stored) + (first + i) * kIndexDim,
+                       keys + i * kIndexDim);
+    }
+    index_scores_f32({.q = grid.data(),
+                      .weights = scaled.data(),
+                      .heads = heads_,
+                      .keys = keys,
+                      .count = tile,
+                      .scores = scores + j});
+    float scales[kIndexKeyTile];
+    std::memcpy(scales, stored + kPerPage * kIndexDim + first * sizeof(float),
+                tile * sizeof(float));
+    for (std::size_t i = 0; i < tile; ++i) scores[j + i] *= scales[i];
   }
 }
 

@@ -49,7 +49,7 @@ void EngineFlags::add_common(CLI::App& app) {
          "repack: hold them in memory; map: use them from the files, for models larger than "
          "memory, at a fraction of the speed. Does not change a result")
       ->capture_default_str();
-  app.add_option("--isa", isa, "auto, avx2 or avx512. Does not change a result")
+  app.add_option("--isa", isa, "auto, avx2, avx512 or avx512-bf16. Does not change a result")
       ->capture_default_str();
 }
 

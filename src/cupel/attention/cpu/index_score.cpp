@@ -15,40 +15,82 @@ HWY_BEFORE_NAMESPACE();
 namespace cupel {
 namespace HWY_NAMESPACE {
 
-// Dots of up to four heads at once; heads beyond `count` repeat the last one.
-HWY_INLINE void dots(const float* q, const float* key, std::size_t count, float* out) {
-  const float* row[4];
-  for (std::size_t g = 0; g < 4; ++g) row[g] = q + std::min(g, count - 1) * kIndexDim;
-  V16 sum[4] = {zero16(), zero16(), zero16(), zero16()};
+// Heads and keys of a register tile: dots side by side, so that a load serves several.
+constexpr std::size_t kTileHeads = kParts == 1 ? 4 : 1;
+constexpr std::size_t kTileKeys = 4;
+
+// As the scalar round_bf16, without its care for NaN, which arithmetic makes quiet anyway.
+HWY_INLINE Float4 round4(Float4 v) {
+  const Float4Tag d;
+  const hn::RebindToUnsigned<Float4Tag> du;
+  const auto bits = hn::BitCast(du, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(du, 1u));
+  const auto rounded =
+      hn::And(hn::Add(bits, hn::Add(odd, hn::Set(du, 0x7fffu))), hn::Set(du, 0xffff0000u));
+  return hn::IfThenElse(hn::IsNaN(v), v, hn::BitCast(d, rounded));
+}
+
+// totals[j] += relu(dot) * weight for heads [first, first + heads) in turn and kTileKeys keys.
+template <bool kRound>
+HWY_INLINE void add_heads(const IndexScoreParams& p, std::size_t first, std::size_t heads,
+                          const float* const* keys, float* totals) {
+  const Float4Tag d4;
+  V16 sum[kTileHeads][kTileKeys];
+  HWY_UNROLL(4)
+  for (std::size_t h = 0; h < kTileHeads; ++h) {
+    HWY_UNROLL(4)
+    for (std::size_t j = 0; j < kTileKeys; ++j) sum[h][j] = zero16();
+  }
+  const float* row[kTileHeads];  // heads that are not there repeat the last
+  for (std::size_t h = 0; h < kTileHeads; ++h) {
+    row[h] = p.q + (first + std::min(h, heads - 1)) * kIndexDim;
+  }
   for (std::size_t i = 0; i < kIndexDim; i += 16) {
-    const V16 k = load16(key + i);
-    for (std::size_t g = 0; g < 4; ++g) sum[g] = fma16(load16(row[g] + i), k, sum[g]);
-  }
-  hn::StoreU(sum16x4(sum[0], sum[1], sum[2], sum[3]), Float4Tag(), out);
-}
-
-float score_f32(const float* q, const float* key, const float* weights, std::size_t heads) {
-  float total = 0;
-  for (std::size_t h = 0; h < heads; h += 4) {
-    const std::size_t count = std::min<std::size_t>(4, heads - h);
-    float dot[4];
-    dots(q + h * kIndexDim, key, count, dot);
-    for (std::size_t g = 0; g < count; ++g) total += std::max(dot[g], 0.0f) * weights[h + g];
-  }
-  return total;
-}
-
-float score_bf16(const float* q, const float* key, const float* weights, std::size_t heads) {
-  float total = 0;
-  for (std::size_t h = 0; h < heads; h += 4) {
-    const std::size_t count = std::min<std::size_t>(4, heads - h);
-    float dot[4];
-    dots(q + h * kIndexDim, key, count, dot);
-    for (std::size_t g = 0; g < count; ++g) {
-      total += round_bf16(std::max(round_bf16(dot[g]), 0.0f) * weights[h + g]);
+    V16 k[kTileKeys];
+    HWY_UNROLL(4)
+    for (std::size_t j = 0; j < kTileKeys; ++j) k[j] = load16(keys[j] + i);
+    HWY_UNROLL(4)
+    for (std::size_t h = 0; h < kTileHeads; ++h) {
+      const V16 q = load16(row[h] + i);
+      HWY_UNROLL(4)
+      for (std::size_t j = 0; j < kTileKeys; ++j) sum[h][j] = fma16(q, k[j], sum[h][j]);
     }
   }
-  return round_bf16(total);
+  auto total = hn::LoadU(d4, totals);
+  for (std::size_t h = 0; h < heads; ++h) {
+    auto dot = sum16x4(sum[h][0], sum[h][1], sum[h][2], sum[h][3]);
+    if constexpr (kRound) dot = round4(dot);
+    dot = hn::IfThenElse(hn::Lt(dot, hn::Zero(d4)), hn::Zero(d4), dot);
+    auto term = hn::Mul(dot, hn::Set(d4, p.weights[first + h]));
+    if constexpr (kRound) term = round4(term);
+    total = hn::Add(total, term);
+  }
+  hn::StoreU(total, d4, totals);
+}
+
+template <bool kRound>
+HWY_INLINE void score_tile(const IndexScoreParams& p) {
+  float totals[kIndexKeyTile] = {};
+  for (std::size_t h = 0; h < p.heads; h += kTileHeads) {
+    const std::size_t heads = std::min(kTileHeads, p.heads - h);
+    for (std::size_t j = 0; j < p.count; j += kTileKeys) {
+      const float* keys[kTileKeys];  // as above
+      for (std::size_t i = 0; i < kTileKeys; ++i) {
+        keys[i] = p.keys + std::min(j + i, p.count - 1) * kIndexDim;
+      }
+      add_heads<kRound>(p, h, heads, keys, totals + j);
+    }
+  }
+  for (std::size_t j = 0; j < p.count; ++j) {
+    p.scores[j] = kRound ? round_bf16(totals[j]) : totals[j];
+  }
+}
+
+void scores_f32(const IndexScoreParams& p) {
+  score_tile<false>(p);
+}
+void scores_bf16(const IndexScoreParams& p) {
+  score_tile<true>(p);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -58,14 +100,14 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace cupel {
 
-HWY_EXPORT(score_f32);
-HWY_EXPORT(score_bf16);
+HWY_EXPORT(scores_f32);
+HWY_EXPORT(scores_bf16);
 
-float index_score_f32(const float* q, const float* key, const float* weights, std::size_t heads) {
-  return HWY_DYNAMIC_DISPATCH(score_f32)(q, key, weights, heads);
+void index_scores_f32(const IndexScoreParams& params) {
+  HWY_DYNAMIC_DISPATCH(scores_f32)(params);
 }
-float index_score_bf16(const float* q, const float* key, const float* weights, std::size_t heads) {
-  return HWY_DYNAMIC_DISPATCH(score_bf16)(q, key, weights, heads);
+void index_scores_bf16(const IndexScoreParams& params) {
+  HWY_DYNAMIC_DISPATCH(scores_bf16)(params);
 }
 
 }  // namespace cupel

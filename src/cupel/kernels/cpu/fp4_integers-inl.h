@@ -27,8 +27,8 @@ using Int16Tag = hn::Repartition<std::int16_t, FloatTag>;
 // What value_pairs() returns is the codes' values times this.
 constexpr float kIntegerScale = kParts == 1 ? 2.0f : 512.0f;
 
-// For j = 0..3: lane i of out[j] holds the values of input indices j and j + 4 of output i, as 16
-// bits each.
+// For j = 0..3: lane i of out[j] holds the values of input indices 2 j + 1 (low half) and 2 j of
+// output i, as 16 bits each.
 HWY_INLINE void value_pairs(hn::Vec<UintTag> codes, hn::Vec<Int16Tag> (&out)[4]) {
   const Int16Tag d16;
 #if HWY_MAX_BYTES >= 64
@@ -45,7 +45,7 @@ HWY_INLINE void value_pairs(hn::Vec<UintTag> codes, hn::Vec<Int16Tag> (&out)[4])
   out[2] = pick(hn::ShiftRight<8>(codes));
   out[3] = pick(hn::ShiftRight<12>(codes));
 #else
-  // Bytes hold codes 2i (low) and 2i + 1 of an output; each value goes to an upper byte.
+  // Bytes hold two codes of an output; each value goes to an upper byte.
   const hn::Repartition<std::int8_t, FloatTag> d8;
   alignas(16) static constexpr std::int8_t kTable[16] = {0, 1,  2,  3,  4,  6,  8,  12,
                                                          0, -1, -2, -3, -4, -6, -8, -12};
@@ -77,10 +77,10 @@ HWY_INLINE hn::Vec<IntTag> add_pair_products(hn::Vec<Int16Tag> a, hn::Vec<Int16T
 // apart.
 template <std::size_t Panels, std::size_t Rows>
 HWY_INLINE void integer_block(const PanelCodes* panels, std::size_t block,
-                              const std::int32_t* pairs, std::size_t pair_stride,
-                              const float* units, std::size_t unit_stride, float* totals) {
+                              const std::uint32_t* pairs, std::size_t pair_stride,
+                              const float* units, std::size_t unit_stride, const ReadAhead& ahead,
+                              float* totals) {
   constexpr std::size_t kBytes = PackedMatrix::kFp4Group / 2 * PackedMatrix::kPanel;
-  constexpr std::size_t kAhead = 1024;
   hn::Vec<IntTag> sum[Panels][Rows][kParts];
   HWY_UNROLL(4)
   for (std::size_t p = 0; p < Panels; ++p) {
@@ -90,11 +90,11 @@ HWY_INLINE void integer_block(const PanelCodes* panels, std::size_t block,
     }
   }
   for (std::size_t step = 0; step < PackedMatrix::kFp4Group / Fp4::kStep; ++step) {
+    const std::size_t at = block * kBytes + step * Fp4::kStepBytes;
+    ahead.ask<Panels>(panels, at);
     HWY_UNROLL(4)
     for (std::size_t p = 0; p < Panels; ++p) {
-      const std::uint8_t* at = panels[p].codes + block * kBytes + step * Fp4::kStepBytes;
-      __builtin_prefetch(at + kAhead);
-      const Fp4::Codes codes = Fp4::load(at);
+      const Fp4::Codes codes = Fp4::load(panels[p].codes + at);
       CUPEL_EACH_PART(i) {
         hn::Vec<Int16Tag> values[4];
         value_pairs(codes.part[i], values);
@@ -103,7 +103,7 @@ HWY_INLINE void integer_block(const PanelCodes* panels, std::size_t block,
           HWY_UNROLL(4)
           for (std::size_t j = 0; j < 4; ++j) {
             const auto x =
-                hn::BitCast(Int16Tag(), hn::Set(IntTag(), pairs[r * pair_stride + step * 4 + j]));
+                hn::BitCast(Int16Tag(), hn::Set(UintTag(), pairs[r * pair_stride + step * 4 + j]));
             sum[p][r][i] = add_pair_products(values[j], x, sum[p][r][i]);
           }
         }
@@ -126,7 +126,7 @@ HWY_INLINE void integer_block(const PanelCodes* panels, std::size_t block,
 
 // One row's blocks as integers: units[block] = u, or 0 where the block is not exact. k is a
 // multiple of 32, values are zero or in [2^-60, 2^40].
-inline void to_integers(const float* x, std::size_t k, std::int32_t* pairs, float* units) {
+inline void to_integers(const float* x, std::size_t k, std::uint32_t* pairs, float* units) {
   constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
   constexpr float kLargestSum = 0x1p23f / 12;
   const FloatTag d;
@@ -137,7 +137,7 @@ inline void to_integers(const float* x, std::size_t k, std::int32_t* pairs, floa
       top = hn::Max(top, hn::Abs(hn::LoadU(d, from + i)));
     }
     const float largest = hn::GetLane(hn::MaxOfLanes(d, top));
-    std::int32_t* to = pairs + block * kGroup / 2;
+    std::uint32_t* to = pairs + block * kGroup / 2;
     if (largest == 0) {
       units[block] = 1;
       std::fill_n(to, kGroup / 2, 0);
@@ -158,13 +158,9 @@ inline void to_integers(const float* x, std::size_t k, std::int32_t* pairs, floa
     const bool exact = hn::GetLane(hn::SumOfLanes(d, off)) == 0 &&
                        hn::GetLane(hn::SumOfLanes(d, sum)) < kLargestSum;
     units[block] = exact ? std::ldexp(1.0f, exponent) : 0.0f;
-    for (std::size_t step = 0; step < kGroup / Fp4::kStep; ++step) {
-      for (std::size_t j = 0; j < 4; ++j) {
-        const std::int32_t* pair = q + step * Fp4::kStep + j;
-        to[step * 4 + j] =
-            static_cast<std::int32_t>((static_cast<std::uint32_t>(pair[0]) & 0xffffu) |
-                                      static_cast<std::uint32_t>(pair[4]) << 16);
-      }
+    for (std::size_t i = 0; i < kGroup / 2; ++i) {
+      to[i] = static_cast<std::uint32_t>(q[2 * i]) << 16 |
+              (static_cast<std::uint32_t>(q[2 * i + 1]) & 0xffffu);
     }
   }
 }

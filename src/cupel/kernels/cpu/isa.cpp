@@ -1,19 +1,34 @@
 #include "cupel/kernels/isa.h"
 
+#include <atomic>
 #include <string>
 
 #include <cpuid.h>
 #include <hwy/targets.h>
 
 #include "cupel/base/error.h"
+#include "cupel/kernels/cpu/bf16_dots.h"
 
 namespace cupel {
+namespace {
+
+// Asking the processor takes microseconds under a hypervisor, and every product asks.
+bool detect_bf16_dots() {
+  return (hwy::SupportedTargets() & HWY_AVX3) != 0 && has_bf16_dots();
+}
+std::atomic<bool>& bf16_dots() {
+  static std::atomic<bool> in_use = detect_bf16_dots();
+  return in_use;
+}
+
+}  // namespace
 
 Isa parse_isa(std::string_view name) {
   if (name == "auto") return Isa::kAuto;
   if (name == "avx2") return Isa::kAvx2;
   if (name == "avx512") return Isa::kAvx512;
-  throw InputError("--isa", "auto, avx2 or avx512", std::string(name));
+  if (name == "avx512-bf16") return Isa::kAvx512Bf16;
+  throw InputError("--isa", "auto, avx2, avx512 or avx512-bf16", std::string(name));
 }
 
 void require_baseline_isa() {
@@ -28,16 +43,26 @@ void require_baseline_isa() {
 void set_isa(Isa isa) {
   hwy::SetSupportedTargetsForTest(0);
   const std::int64_t supported = hwy::SupportedTargets();
-  if (isa == Isa::kAvx512 && (supported & HWY_AVX3) == 0) {
+  const bool avx512 = isa == Isa::kAvx512 || isa == Isa::kAvx512Bf16;
+  if (avx512 && (supported & HWY_AVX3) == 0) {
     throw InputError("--isa", "an instruction set of this processor", "avx512");
   }
+  if (isa == Isa::kAvx512Bf16 && !has_bf16_dots()) {
+    throw InputError("--isa", "an instruction set of this processor", "avx512-bf16");
+  }
   if (isa == Isa::kAvx2) hwy::SetSupportedTargetsForTest(HWY_AVX2);
-  if (isa == Isa::kAvx512) hwy::SetSupportedTargetsForTest(HWY_AVX3 | HWY_AVX2);
+  if (avx512) hwy::SetSupportedTargetsForTest(HWY_AVX3 | HWY_AVX2);
   hwy::GetChosenTarget().DeInit();
+  bf16_dots() = (isa == Isa::kAuto || isa == Isa::kAvx512Bf16) && detect_bf16_dots();
+}
+
+bool uses_bf16_dots() {
+  return bf16_dots().load(std::memory_order_relaxed);
 }
 
 std::string_view active_isa() {
-  return (hwy::SupportedTargets() & HWY_AVX3) != 0 ? "avx512" : "avx2";
+  if ((hwy::SupportedTargets() & HWY_AVX3) == 0) return "avx2";
+  return uses_bf16_dots() ? "avx512-bf16" : "avx512";
 }
 
 }  // namespace cupel

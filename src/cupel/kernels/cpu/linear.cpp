@@ -7,10 +7,11 @@
 #define HWY_TARGET_INCLUDE "cupel/kernels/cpu/linear.cpp"
 #include <hwy/foreach_target.h>
 
-#include "cupel/kernels/aligned_buffer.h"
+#include "cupel/kernels/cpu/bf16_dots.h"
 #include "cupel/kernels/cpu/fp4_integers-inl.h"
+#include "cupel/kernels/cpu/linear_tiles.h"
 #include "cupel/kernels/cpu/linear_units.h"
-#include "cupel/kernels/cpu/pack_rows.h"
+#include "cupel/kernels/cpu/panel_codes.h"
 #include "cupel/kernels/cpu/panel_decode-inl.h"
 #include "cupel/kernels/cpu/simd-inl.h"
 
@@ -31,63 +32,15 @@ constexpr std::size_t few_row_panels(std::size_t rows) {
   return kParts == 1 ? kWide[rows] : kNarrow[rows];
 }
 
-// Input indices decoded at a time for many rows: 8 KiB of fp32 a panel, whole sum blocks.
-constexpr std::size_t kTileDepth = 128;
-// Input indices of a matrix in place that are packed at a time for a few rows.
-constexpr std::size_t kInPlaceDepth = 512;
-static_assert(kTileDepth % PackedMatrix::kFp8Block == 0);
-static_assert(kInPlaceDepth % PackedMatrix::kFp8Block == 0);
-
-// How far ahead the codes of a few-row product are asked for.
-constexpr std::size_t kPrefetchBytes = 1024;
+static_assert(few_row_panels(1) <= kPanelSlots && kTilePanels <= kMostTilePanels);
 constexpr std::size_t kLine = 64;
-
-struct Scratch {
-  AlignedBuffer packed{few_row_panels(1) * kInPlaceDepth * kPanel * sizeof(float)};
-  AlignedBuffer scales{few_row_panels(1) * kInPlaceDepth / PackedMatrix::kFp4Group * kPanel};
-  AlignedBuffer decoded{kTilePanels * kTileDepth * kPanel * sizeof(float)};
-  AlignedBuffer totals;
-};
-
-Scratch& scratch() {
-  static thread_local Scratch s;
-  return s;
-}
-
-// A panel's codes and scales from k0 on; of a matrix in place, `count` input indices packed into
-// the `slot`-th part of the scratch. k0 is a multiple of 128.
-PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, std::size_t count,
-                    std::size_t slot) {
-  using Format = PackedMatrix::Format;
-  const Format format = w.format();
-  PanelCodes p;
-  if (format == Format::kFp8) p.fp8_scales = w.fp8_scales(panel, k0);
-  if (!w.is_in_place()) {
-    p.codes = w.panel_codes(panel, k0);
-    if (format == Format::kFp4) p.fp4_scales = w.fp4_scales(panel, k0);
-    return p;
-  }
-  const std::size_t rows = std::min(kPanel, w.n() - panel * kPanel);
-  std::uint8_t* to = scratch().packed.data() + slot * kInPlaceDepth * kPanel * sizeof(float);
-  pack_rows(w.row_codes(panel * kPanel) + PackedMatrix::row_bytes(format, k0), w.row_bytes(), rows,
-            PackedMatrix::row_bytes(format, count), PackedMatrix::unit_bytes(format), to);
-  p.codes = to;
-  if (format == Format::kFp4) {
-    constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
-    std::uint8_t* scales = scratch().scales.data() + slot * kInPlaceDepth / kGroup * kPanel;
-    pack_rows(w.row_fp4_scales(panel * kPanel) + k0 / kGroup, w.k() / kGroup, rows, count / kGroup,
-              1, scales);
-    p.fp4_scales = scales;
-  }
-  return p;
-}
 
 // A few rows: codes go from memory through registers into the chains. For Panels panels and Rows
 // rows: totals[panel][row] += each block's sum over [0, count) in turn. kScaleSum: scale the sums,
 // not the weights (PackedMatrix::Scales::kModerate and inputs within its range).
 template <typename Format, std::size_t Panels, std::size_t Rows, bool kScaleSum>
 HWY_INLINE void few_rows(const PanelCodes* panels, const float* x, std::size_t x_stride,
-                         std::size_t count, float* totals) {
+                         std::size_t count, const ReadAhead& ahead, float* totals) {
   constexpr std::size_t kStep = Format::kStep;
   constexpr std::size_t kLineDepth = kLine / Format::kStepBytes * kStep;
   constexpr bool kScaleWeights = Format::kScaled && !kScaleSum;
@@ -125,10 +78,7 @@ HWY_INLINE void few_rows(const PanelCodes* panels, const float* x, std::size_t x
     };
     std::size_t k = begin;
     for (; k + kLineDepth <= end; k += kLineDepth) {
-      HWY_UNROLL(4)
-      for (std::size_t p = 0; p < Panels; ++p) {
-        __builtin_prefetch(panels[p].codes + k / kStep * Format::kStepBytes + kPrefetchBytes);
-      }
+      ahead.ask<Panels>(panels, k / kStep * Format::kStepBytes);
       HWY_UNROLL(4)
       for (std::size_t i = 0; i < kLineDepth; i += kStep) step(k + i);
     }
@@ -146,12 +96,11 @@ HWY_INLINE void few_rows(const PanelCodes* panels, const float* x, std::size_t x
   }
 }
 
-// Writes what a panel adds up to: `rows` times sixteen fp32, `stride` apart, for rows from row0 on.
 void store_panel(const Product& p, std::size_t panel, std::size_t row0, std::size_t rows,
-                 float* totals, std::size_t stride) {
+                 float* totals) {
   const std::size_t columns = std::min(kPanel, p.weight->n() - panel * kPanel);
   for (std::size_t r = 0; r < rows; ++r) {
-    float* from = totals + r * stride;
+    float* from = totals + r * kPanel;
     float* to = p.out + (row0 + r) * p.out_stride + panel * kPanel;
     if (p.round_bf16) store16(round_bf16_16(load16(from)), from);
     if (columns == kPanel) {
@@ -164,7 +113,8 @@ void store_panel(const Product& p, std::size_t panel, std::size_t row0, std::siz
 
 // The same for FP4, by integers where a block of every row allows it.
 template <std::size_t Panels, std::size_t Rows>
-void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, float* totals) {
+void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, const ReadAhead& ahead,
+                       float* totals) {
   constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
   const Product& p = *u.product;
   const std::size_t k = p.weight->k(), blocks = k / kGroup;
@@ -173,7 +123,7 @@ void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, float* tot
     for (std::size_t r = 0; r < Rows; ++r) exact &= u.units[r * blocks + block] != 0;
     if (exact) {
       integer_block<Panels, Rows>(panels, block, u.pairs + block * kGroup / 2, k / 2,
-                                  u.units + block, blocks, totals);
+                                  u.units + block, blocks, ahead, totals);
       continue;
     }
     PanelCodes from[Panels];
@@ -181,7 +131,8 @@ void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, float* tot
       from[i] = {.codes = panels[i].codes + block * kGroup / 2 * kPanel,
                  .fp4_scales = panels[i].fp4_scales + block * kPanel};
     }
-    few_rows<Fp4, Panels, Rows, true>(from, p.x + block * kGroup, p.x_stride, kGroup, totals);
+    few_rows<Fp4, Panels, Rows, true>(from, p.x + block * kGroup, p.x_stride, kGroup, ahead,
+                                      totals);
   }
 }
 
@@ -191,18 +142,19 @@ void few_rows_panels(const LinearUnit& u, std::size_t panel) {
   const PackedMatrix& w = *p.weight;
   HWY_ALIGN float totals[Panels * Rows * kPanel] = {};
   const std::size_t depth = w.is_in_place() ? kInPlaceDepth : w.k();
+  const ReadAhead ahead(PackedMatrix::row_bytes(w.format(), depth) * kPanel, Panels);
   for (std::size_t k0 = 0; k0 < w.k(); k0 += depth) {
     const std::size_t count = std::min(depth, w.k() - k0);
     PanelCodes codes[Panels];
     for (std::size_t i = 0; i < Panels; ++i) codes[i] = panel_at(w, panel + i, k0, count, i);
     if constexpr (std::is_same_v<Format, Fp4> && kScaleSum) {
-      few_rows_integers<Panels, Rows>(u, codes, totals);
+      few_rows_integers<Panels, Rows>(u, codes, ahead, totals);
     } else {
-      few_rows<Format, Panels, Rows, kScaleSum>(codes, p.x + k0, p.x_stride, count, totals);
+      few_rows<Format, Panels, Rows, kScaleSum>(codes, p.x + k0, p.x_stride, count, ahead, totals);
     }
   }
   for (std::size_t i = 0; i < Panels; ++i) {
-    store_panel(p, panel + i, 0, Rows, totals + i * Rows * kPanel, kPanel);
+    store_panel(p, panel + i, 0, Rows, totals + i * Rows * kPanel);
   }
 }
 
@@ -283,79 +235,42 @@ void tile_of(std::size_t rows, const float* const* b, const float* x, std::size_
   }
 }
 
-void decode(const PackedMatrix& w, const PanelCodes& panel, std::size_t count, float* out) {
+DecodedPanel decode(const PackedMatrix& w, const PanelCodes& panel, std::size_t count, float* to) {
   switch (w.format()) {
     case PackedMatrix::Format::kFp4:
-      return decode_panel<Fp4>(panel, count, out);
+      decode_panel<Fp4>(panel, count, to);
+      break;
     case PackedMatrix::Format::kFp8:
       if (w.scales() == PackedMatrix::Scales::kExtreme) {
-        return decode_extreme_fp8(panel, count, out);
+        decode_extreme_fp8(panel, count, to);
+      } else {
+        decode_panel<Fp8>(panel, count, to);
       }
-      return decode_panel<Fp8>(panel, count, out);
-    case PackedMatrix::Format::kBf16:
-      return decode_panel<Bf16>(panel, count, out);
-    case PackedMatrix::Format::kF32:
       break;
+    case PackedMatrix::Format::kBf16:
+      decode_panel<Bf16>(panel, count, to);
+      break;
+    case PackedMatrix::Format::kF32:
+      return {panel.codes, nullptr};
   }
+  return {to, nullptr};
 }
 
-// The unit's panels against its tiles of rows, a slice of input indices at a time: the slice of the
-// rows stays in the second-level cache for all panels, the decoded panels in the first for all
-// rows.
-void tiles_unit(const LinearUnit& u) {
-  const Product& p = *u.product;
-  const PackedMatrix& w = *p.weight;
-  const RowTiles tiles(p.rows, kTileRows);
-  const std::size_t first_row = tiles.begin(u.tile_begin), last_row = tiles.begin(u.tile_end);
-  const std::size_t rows = last_row - first_row;
-  const std::size_t panels = u.panel_end - u.panel_begin;
-  Scratch& s = scratch();
-  if (s.totals.size() < panels * rows * kPanel * sizeof(float)) {
-    s.totals = AlignedBuffer(panels * rows * kPanel * sizeof(float));
-  }
-  auto* totals = reinterpret_cast<float*>(s.totals.data());  // [panel pair][tile][panel][row][16]
-  std::fill_n(totals, panels * rows * kPanel, 0.0f);
-  auto* decoded = reinterpret_cast<float*>(s.decoded.data());
-  for (std::size_t k0 = 0; k0 < w.k(); k0 += kTileDepth) {
-    const std::size_t count = std::min(kTileDepth, w.k() - k0);
-    float* acc = totals;
-    for (std::size_t panel = u.panel_begin; panel < u.panel_end; panel += kTilePanels) {
-      const std::size_t width = std::min(kTilePanels, u.panel_end - panel);
-      const float* b[kTilePanels];
-      for (std::size_t i = 0; i < width; ++i) {
-        const PanelCodes codes = panel_at(w, panel + i, k0, count, i);
-        float* to = decoded + i * kTileDepth * kPanel;
-        decode(w, codes, count, to);
-        b[i] = w.format() == PackedMatrix::Format::kF32
-                   ? reinterpret_cast<const float*>(codes.codes)
-                   : to;
-      }
-      for (std::size_t t = u.tile_begin; t < u.tile_end; ++t) {
-        const std::size_t row = tiles.begin(t), tile_rows = tiles.begin(t + 1) - row;
-        const float* x = u.packed_x + row * w.k() + k0 * tile_rows;
-        if (width == kTilePanels) {
-          tile_of<kTilePanels, kTileRows>(tile_rows, b, x, count, w.sum_block(), acc);
-        } else {
-          tile_of<1, kTileRows>(tile_rows, b, x, count, w.sum_block(), acc);
-        }
-        acc += width * tile_rows * kPanel;
-      }
-    }
-  }
-  float* acc = totals;
-  for (std::size_t panel = u.panel_begin; panel < u.panel_end; panel += kTilePanels) {
-    const std::size_t width = std::min(kTilePanels, u.panel_end - panel);
-    for (std::size_t t = u.tile_begin; t < u.tile_end; ++t) {
-      const std::size_t row = tiles.begin(t), tile_rows = tiles.begin(t + 1) - row;
-      for (std::size_t i = 0; i < width; ++i, acc += tile_rows * kPanel) {
-        store_panel(p, panel + i, row, tile_rows, acc, kPanel);
-      }
-    }
+void multiply(std::size_t width, std::size_t rows, const DecodedPanel* panels, const void* x,
+              std::size_t count, std::size_t block, float* acc) {
+  const float* b[kTilePanels];
+  for (std::size_t i = 0; i < width; ++i) b[i] = static_cast<const float*>(panels[i].values);
+  if (width == kTilePanels) {
+    tile_of<kTilePanels, kTileRows>(rows, b, static_cast<const float*>(x), count, block, acc);
+  } else {
+    tile_of<1, kTileRows>(rows, b, static_cast<const float*>(x), count, block, acc);
   }
 }
 
 void linear_unit(const LinearUnit& u) {
-  if (u.packed_x != nullptr) return tiles_unit(u);
+  constexpr TileKernel kTiles = {
+      .panels = kTilePanels, .value_bytes = sizeof(float), .decode = decode, .multiply = multiply};
+  if (u.packed_x != nullptr) return run_tiles(u, kTiles);
   switch (u.product->weight->format()) {
     case PackedMatrix::Format::kFp4:
       return few_rows_format<Fp4>(u);
@@ -368,7 +283,7 @@ void linear_unit(const LinearUnit& u) {
   }
 }
 
-void fp4_integers(const float* x, std::size_t k, std::int32_t* pairs, float* units) {
+void fp4_integers(const float* x, std::size_t k, std::uint32_t* pairs, float* units) {
   to_integers(x, k, pairs, units);
 }
 
@@ -400,20 +315,26 @@ HWY_AFTER_NAMESPACE();
 namespace cupel {
 
 HWY_EXPORT(linear_unit);
+HWY_EXPORT(store_panel);
 HWY_EXPORT(tile_rows);
 HWY_EXPORT(moderate_inputs);
 HWY_EXPORT(fp4_integers);
 
 void run_linear_unit(const LinearUnit& unit) {
+  if (unit.dots) return run_bf16_unit(unit);
   HWY_DYNAMIC_DISPATCH(linear_unit)(unit);
 }
 std::size_t linear_tile_rows() {
   return HWY_DYNAMIC_DISPATCH(tile_rows)();
 }
+void linear_store_panel(const Product& product, std::size_t panel, std::size_t row0,
+                        std::size_t rows, float* totals) {
+  HWY_DYNAMIC_DISPATCH(store_panel)(product, panel, row0, rows, totals);
+}
 bool linear_moderate_inputs(const float* x, std::size_t count) {
   return HWY_DYNAMIC_DISPATCH(moderate_inputs)(x, count);
 }
-void linear_fp4_integers(const float* x, std::size_t k, std::int32_t* pairs, float* units) {
+void linear_fp4_integers(const float* x, std::size_t k, std::uint32_t* pairs, float* units) {
   HWY_DYNAMIC_DISPATCH(fp4_integers)(x, k, pairs, units);
 }
 

@@ -42,12 +42,15 @@ struct Product {
 struct LinearUnit {
   const Product* product = nullptr;
   std::size_t panel_begin = 0, panel_end = 0;
+  bool dots = false;        // by pairs of bf16 (bf16_dots.h)
   bool scale_sums = false;  // a few rows: scales may be applied to block sums
-  // With scale_sums and kFp4: the rows as integers (fp4_integers-inl.h), [rows][k/2] and
-  // [rows][k/32].
-  const std::int32_t* pairs = nullptr;
+  // A few rows, dots: [rows][k/2]. A few rows, scale_sums and kFp4: the rows as integers
+  // (fp4_integers-inl.h), [rows][k/2] and [rows][k/32].
+  const std::uint32_t* pairs = nullptr;
   const float* units = nullptr;
-  const float* packed_x = nullptr;  // many rows: [tile][k][rows of the tile]; nullptr: a few rows
+  // Many rows: [tile][k][rows of the tile] fp32, dots: [tile][k/2][rows of the tile] pairs;
+  // nullptr: a few rows.
+  const void* packed_x = nullptr;
   std::size_t tile_begin = 0, tile_end = 0;
 };
 
@@ -55,6 +58,11 @@ void run_linear_unit(const LinearUnit& unit);
 // Rows of the largest register tile.
 std::size_t linear_tile_rows();
 bool linear_moderate_inputs(const float* x, std::size_t count);
-void linear_fp4_integers(const float* x, std::size_t k, std::int32_t* pairs, float* units);
+void linear_fp4_integers(const float* x, std::size_t k, std::uint32_t* pairs, float* units);
+
+// Writes what a panel adds up to, totals [rows][16], for rows from row0 on. Rounds totals where the
+// product asks for it.
+void linear_store_panel(const Product& product, std::size_t panel, std::size_t row0,
+                        std::size_t rows, float* totals);
 
 }  // namespace cupel

@@ -68,6 +68,34 @@ void pack32(const std::byte* in, std::size_t stride, std::size_t rows, std::size
   pack<std::uint32_t>(in, stride, rows, bytes, out);
 }
 
+void pair_words(std::uint8_t* words, std::size_t bytes) {
+  const hn::ScalableTag<std::uint32_t> d;
+  const hn::Repartition<std::uint8_t, decltype(d)> d8;
+  // The low nibbles of four bytes, together in the low half.
+  const auto together = [&](auto nibbles) HWY_ATTR {
+    const auto two = hn::And(hn::Or(nibbles, hn::ShiftRight<4>(nibbles)), hn::Set(d, 0x00ff00ffu));
+    return hn::And(hn::Or(two, hn::ShiftRight<8>(two)), hn::Set(d, 0x0000ffffu));
+  };
+  const auto low = hn::Set(d, 0x0f0f0f0fu);
+  const auto paired = [&](auto v) HWY_ATTR {
+    const auto even = together(hn::And(v, low));
+    const auto odd = together(hn::And(hn::ShiftRight<4>(v), low));
+    return hn::Or(hn::ShiftLeft<16>(even), odd);
+  };
+  const std::size_t step = hn::Lanes(d8);
+  std::size_t i = 0;
+  for (; i + step <= bytes; i += step) {
+    const auto v = hn::BitCast(d, hn::LoadU(d8, words + i));
+    hn::StoreU(hn::BitCast(d8, paired(v)), d8, words + i);
+  }
+  for (; i < bytes; i += sizeof(std::uint32_t)) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, words + i, sizeof word);
+    word = hn::GetLane(paired(hn::Set(d, word)));
+    std::memcpy(words + i, &word, sizeof word);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace cupel
 HWY_AFTER_NAMESPACE();
@@ -78,6 +106,11 @@ namespace cupel {
 HWY_EXPORT(pack8);
 HWY_EXPORT(pack16);
 HWY_EXPORT(pack32);
+HWY_EXPORT(pair_words);
+
+void pair_fp4_words(std::uint8_t* words, std::size_t bytes) {
+  HWY_DYNAMIC_DISPATCH(pair_words)(words, bytes);
+}
 
 void pack_rows(const std::byte* in, std::size_t stride, std::size_t rows, std::size_t bytes,
                std::size_t unit, std::uint8_t* out) {

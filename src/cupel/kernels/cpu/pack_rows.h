@@ -11,4 +11,8 @@ namespace cupel {
 void pack_rows(const std::byte* in, std::size_t stride, std::size_t rows, std::size_t bytes,
                std::size_t unit, std::uint8_t* out);
 
+// FP4: brings the codes of every 32-bit word from published order (index s at bits 4 s) into that
+// of PackedMatrix::fp4_shift.
+void pair_fp4_words(std::uint8_t* words, std::size_t bytes);
+
 }  // namespace cupel

@@ -61,9 +61,10 @@ PackedMatrix PackedMatrix::zero(Format format, std::size_t n, std::size_t k) {
 void PackedMatrix::pack_codes(std::size_t panel_begin, std::size_t panel_end,
                               const std::byte* codes) {
   for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
+    std::uint8_t* to = codes_.data() + panel * panel_bytes();
     pack_rows(codes + (panel - panel_begin) * kPanel * row_bytes(), row_bytes(),
-              std::min(kPanel, n() - panel * kPanel), row_bytes(), unit_bytes(format()),
-              codes_.data() + panel * panel_bytes());
+              std::min(kPanel, n() - panel * kPanel), row_bytes(), unit_bytes(format()), to);
+    if (format() == Format::kFp4) pair_fp4_words(to, panel_bytes());
   }
 }
 

@@ -3,7 +3,8 @@
 // Logical: W [n, k] (out, in), row-major, as in the checkpoint. Packed: panels of 16 output rows;
 // within a panel the 16 values of one input index stand together, so that one vector load serves 16
 // outputs. Codes keep their stored width:
-//   kFp4   [panel][k/8][16] words of 32 bits, four bits an index, lowest first;
+//   kFp4   [panel][k/8][16] words of 32 bits, four bits an index: bits 0-15 the odd indices, 16-31
+//          the even ones, ascending, so that a shift brings a pair into the two halves;
 //          scales [panel][k/32][16] E8M0 bytes
 //   kFp8   [panel][k][16] e4m3 bytes; scales [panel][k/128] fp32 (blocks of 128 x 128)
 //   kBf16  [panel][k][16]
@@ -57,6 +58,8 @@ class PackedMatrix final : public Matrix {
   bool is_in_place() const { return in_place_codes_ != nullptr; }
   // Bytes of the unit that a panel interleaves: an element, or eight of kFp4.
   static std::size_t unit_bytes(Format format);
+  // kFp4: the lowest bit of input index 8 i + s in its word.
+  static constexpr std::size_t fp4_shift(std::size_t s) { return 4 * (s / 2) + (s % 2 ? 0 : 16); }
   // In place: the codes of an output row, and its FP4 scales.
   const std::byte* row_codes(std::size_t row) const { return in_place_codes_ + row * row_bytes(); }
   const std::byte* row_fp4_scales(std::size_t row) const {

@@ -11,19 +11,12 @@
 #include <cstdint>
 
 #include "cupel/formats/e4m3.h"
-#include "cupel/kernels/cpu/packed_matrix.h"
+#include "cupel/kernels/cpu/panel_codes.h"
 #include "cupel/kernels/cpu/simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cupel {
 namespace HWY_NAMESPACE {
-
-// Codes and scales of one panel from some input index on, packed.
-struct PanelCodes {
-  const std::uint8_t* codes = nullptr;
-  const std::uint8_t* fp4_scales = nullptr;
-  const float* fp8_scales = nullptr;
-};
 
 // Each format: kStep input indices in kStepBytes bytes. load() reads them, at() gives the values of
 // one of them, divided by a power of two that scale() makes good.
@@ -49,7 +42,8 @@ struct Fp4 {
     const FloatTag d;
     V16 w;
     CUPEL_EACH_PART(i) {
-      const auto code = hn::ShiftRightSame(codes.part[i], static_cast<int>(4 * s));
+      const auto code =
+          hn::ShiftRightSame(codes.part[i], static_cast<int>(PackedMatrix::fp4_shift(s)));
 #if HWY_MAX_BYTES >= 64
       // The instruction takes the low four bits of a lane as its index.
       alignas(64) static constexpr float kValues[16] = {0.0f,  0.5f,  1.0f,  1.5f,  2.0f,  3.0f,
@@ -94,18 +88,22 @@ struct Fp8 {
 
   // As an IEEE half: exponent bias 15 in place of 7, so 2^8 too small; subnormals included.
   static HWY_INLINE V16 at(Codes codes, std::size_t) {
-    const hn::CappedTag<std::int16_t, kLanes> d16;
-    const hn::Rebind<std::int8_t, decltype(d16)> d8;
+    const hn::FixedTag<std::int16_t, 16> d16;
+    const hn::FixedTag<std::int8_t, 16> d8;
     const hn::Rebind<hwy::float16_t, FloatTag> dh;
+    const auto wide =
+        hn::PromoteTo(d16, hn::LoadU(d8, reinterpret_cast<const std::int8_t*>(codes)));
+    // The sign extension fills bits 14 and 15; 14 belongs to the exponent.
+    const auto half =
+        hn::And(hn::ShiftLeft<7>(wide), hn::Set(d16, static_cast<std::int16_t>(0xbfff)));
     V16 w;
-    CUPEL_EACH_PART(i) {
-      const auto wide = hn::PromoteTo(
-          d16, hn::LoadU(d8, reinterpret_cast<const std::int8_t*>(codes) + i * kLanes));
-      // The sign extension fills bits 14 and 15; 14 belongs to the exponent.
-      const auto half =
-          hn::And(hn::ShiftLeft<7>(wide), hn::Set(d16, static_cast<std::int16_t>(0xbfff)));
-      w.part[i] = hn::PromoteTo(FloatTag(), hn::BitCast(dh, half));
-    }
+#if HWY_MAX_BYTES >= 64
+    w.part[0] = hn::PromoteTo(FloatTag(), hn::BitCast(dh, half));
+#else
+    const hn::FixedTag<std::int16_t, 8> d8x16;
+    w.part[0] = hn::PromoteTo(FloatTag(), hn::BitCast(dh, hn::LowerHalf(d8x16, half)));
+    w.part[1] = hn::PromoteTo(FloatTag(), hn::BitCast(dh, hn::UpperHalf(d8x16, half)));
+#endif
     return w;
   }
   static HWY_INLINE V16 scale(const PanelCodes& panel, std::size_t block) {
