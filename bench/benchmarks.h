@@ -4,12 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "cupel/base/thread_pool.h"
+#include "cupel/kernels/executor.h"
 
 namespace cupel::bench {
 
 struct Settings {
-  ThreadPool* pool = nullptr;
+  Executor* executor = nullptr;
+  ThreadPool* pool = nullptr;  // of the executor
   int repeats = 5;
   std::string load = "random";  // a checkpoint folder, or random weights in memory
   std::string config = "data/v4-flash/config.0731.json";  // of random weights: the full model

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cupel/base/thread_pool.h"
-#include "cupel/kernels/packed_matrix.h"
+#include "cupel/kernels/cpu/packed_matrix.h"
 
 namespace cupel::bench {
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "cupel/base/error.h"
+#include "cupel/kernels/cpu/cpu_executor.h"
 #include "cupel/kernels/isa.h"
 
 int main(int argc, char** argv) {
@@ -57,8 +58,9 @@ int main(int argc, char** argv) {
   try {
     cupel::set_isa(cupel::parse_isa(isa));
     cupel::bench::choose_sgemm_core(std::string(cupel::active_isa()), argv);
-    cupel::ThreadPool pool(threads);
-    settings.pool = &pool;
+    cupel::CpuExecutor executor(threads);
+    settings.executor = &executor;
+    settings.pool = &executor.host_threads();
     benchmarks.at(name)(settings);
   } catch (const cupel::Error& error) {
     fmt::print(stderr, "cupel_bench: {}\n", error.what());

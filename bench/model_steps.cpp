@@ -105,7 +105,7 @@ void model(const Settings& s) {
   const auto weights = source(s);
   const ModelConfig& config = weights->config();
   const double before = peak_memory();
-  Network network(*weights, {}, *s.pool);
+  Network network(*weights, {}, *s.executor);
   const double peak = peak_memory();
   ReadBandwidth memory(*s.pool);
   set_sgemm_threads(s.pool->threads());

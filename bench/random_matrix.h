@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cupel/base/thread_pool.h"
-#include "cupel/kernels/packed_matrix.h"
+#include "cupel/kernels/cpu/packed_matrix.h"
 
 namespace cupel::bench {
 

@@ -53,8 +53,8 @@ std::vector<std::int64_t> entries_of(const Output& output, int ratio, std::size_
 // Feeds one token at a time beyond `prefill` and checks each row in turn, so that the ring holds
 // the row's whole window when it is read.
 TEST_P(Attend, IsWithinTheBoundOfDoubleOnItsOwnStoredBytes) {
-  ThreadPool pool(1);
-  const auto backend = setting().make();
+  CpuExecutor executor(1);
+  const auto backend = setting().make(executor);
   const Sequence sequence(101, kLength, ratio());
   const std::set<std::size_t> checked = {0,   1,   2,   3,   4,   62,  63,  64,
                                          66,  67,  71,  126, 127, 128, 129, 191,
@@ -65,7 +65,7 @@ TEST_P(Attend, IsWithinTheBoundOfDoubleOnItsOwnStoredBytes) {
   for (const std::size_t position : checked) {
     // Up to and including the checked row in one chunk of the current step's rows.
     const Part part{&sequence, slot, start, position + 1 - start, &output};
-    run_step(pool, *backend, layer(), {&part, 1});
+    run_step(*backend, layer(), {&part, 1});
     start = position + 1;
 
     std::vector<std::vector<float>> rows;
@@ -93,11 +93,11 @@ TEST_P(Attend, IsWithinTheBoundOfDoubleOnItsOwnStoredBytes) {
 
 // The stored rows are the inputs in the format of the backend, in order: neither lost nor mixed up.
 TEST_P(Attend, StoresEveryRowAndEntryInItsForm) {
-  ThreadPool pool(2);
-  const auto backend = setting().make();
+  CpuExecutor executor(2);
+  const auto backend = setting().make(executor);
   const Sequence sequence(102, kLength, ratio());
   const int slot = backend->open();
-  run_chunks(pool, *backend, layer(), slot, sequence, {300, 1, 50});
+  run_chunks(*backend, layer(), slot, sequence, {300, 1, 50});
   const RowStore& store = backend->rows(layer());
   std::vector<std::byte> record(store.record_bytes());
   std::vector<float> expected(kRow), out(kRow);
@@ -118,15 +118,15 @@ TEST_P(Attend, StoresEveryRowAndEntryInItsForm) {
 }
 
 TEST_P(Attend, DoesNotDependOnTheChunkSize) {
-  ThreadPool pool(2);
+  CpuExecutor executor(2);
   const Sequence sequence(103, kLength, ratio());
-  const auto backend = setting().make();
+  const auto backend = setting().make(executor);
   const int whole = backend->open();
-  const Output expected = run_chunks(pool, *backend, layer(), whole, sequence, {kLength});
+  const Output expected = run_chunks(*backend, layer(), whole, sequence, {kLength});
   for (const auto& sizes : std::vector<std::vector<std::size_t>>{
            {1}, {3}, {127}, {128}, {129}, {300, 1}, {5, 64, 2, 33, 128, 1}}) {
     const int slot = backend->open();
-    const Output out = run_chunks(pool, *backend, layer(), slot, sequence, sizes);
+    const Output out = run_chunks(*backend, layer(), slot, sequence, sizes);
     EXPECT_TRUE(same_bits(out.out, expected.out)) << "chunks of " << sizes[0];
     EXPECT_EQ(out.selection, expected.selection) << "chunks of " << sizes[0];
     backend->close(slot);
@@ -138,16 +138,16 @@ TEST_P(Attend, DoesNotDependOnCompanyThreadsOrInstructionSet) {
       {104, 300, ratio()}, {105, 131, ratio()}, {106, 1, ratio()}};
   std::vector<Output> expected;
   {
-    ThreadPool pool(1);
+    CpuExecutor executor(1);
     for (const Sequence& s : sequences) {
-      const auto backend = setting().make();
-      expected.push_back(run_chunks(pool, *backend, layer(), backend->open(), s, {s.length}));
+      const auto backend = setting().make(executor);
+      expected.push_back(run_chunks(*backend, layer(), backend->open(), s, {s.length}));
     }
   }
   for (const Isa isa : test::available_isas()) {
     const test::IsaScope scope(isa);
-    ThreadPool pool(3);
-    const auto backend = setting().make();
+    CpuExecutor executor(3);
+    const auto backend = setting().make(executor);
     int slots[3];
     for (int& slot : slots) slot = backend->open();
     std::vector<Output> outputs(3);
@@ -157,8 +157,8 @@ TEST_P(Attend, DoesNotDependOnCompanyThreadsOrInstructionSet) {
     const Part second[] = {{&sequences[0], slots[0], 77, 223, &outputs[0]},
                            {&sequences[2], slots[2], 0, 1, &outputs[2]},
                            {&sequences[1], slots[1], 130, 1, &outputs[1]}};
-    run_step(pool, *backend, layer(), first);
-    run_step(pool, *backend, layer(), second);
+    run_step(*backend, layer(), first);
+    run_step(*backend, layer(), second);
     for (std::size_t i = 0; i < 3; ++i) {
       EXPECT_TRUE(same_bits(outputs[i].out, expected[i].out)) << active_isa() << " sequence " << i;
       EXPECT_EQ(outputs[i].selection, expected[i].selection) << active_isa() << " sequence " << i;
@@ -167,28 +167,28 @@ TEST_P(Attend, DoesNotDependOnCompanyThreadsOrInstructionSet) {
 }
 
 TEST_P(Attend, ACopyContinuesAsTheOriginalAndApart) {
-  ThreadPool pool(1);
+  CpuExecutor executor(1);
   const Sequence sequence(107, 300, ratio()), other(108, 300, ratio());
-  const auto backend = setting().make();
+  const auto backend = setting().make(executor);
   const int original = backend->open(), dirty = backend->open();
   Output expected, dirt, continued;
   // The slot forked into has held something longer before.
   const Part before{&other, dirty, 0, 300, &dirt};
-  run_step(pool, *backend, layer(), {&before, 1});
+  run_step(*backend, layer(), {&before, 1});
   backend->close(dirty);
   const Part prefix{&sequence, original, 0, 200, &expected};
-  run_step(pool, *backend, layer(), {&prefix, 1});
+  run_step(*backend, layer(), {&prefix, 1});
   const int used = backend->fork(original, 200), copy = backend->fork(original, 200);
   ASSERT_EQ(used, dirty);
   EXPECT_TRUE(backend->owners_agree());
   // Another continuation in one copy leaves the original and the other copy alone.
   Output apart;
   const Part otherwise{&other, copy, 200, 100, &apart};
-  run_step(pool, *backend, layer(), {&otherwise, 1});
+  run_step(*backend, layer(), {&otherwise, 1});
   const Part rest{&sequence, original, 200, 100, &expected};
-  run_step(pool, *backend, layer(), {&rest, 1});
+  run_step(*backend, layer(), {&rest, 1});
   const Part same_rest{&sequence, used, 200, 100, &continued};
-  run_step(pool, *backend, layer(), {&same_rest, 1});
+  run_step(*backend, layer(), {&same_rest, 1});
   EXPECT_TRUE(same_bits(continued.out, std::span(expected.out).subspan(200 * kHeads * kRow)));
   EXPECT_FALSE(same_bits(apart.out, continued.out));
   EXPECT_TRUE(backend->owners_agree());
@@ -198,11 +198,11 @@ TEST_P(Attend, ACopyContinuesAsTheOriginalAndApart) {
 }
 
 TEST(AttendSelection, IsAscendingVisibleAndOfTheRightSize) {
-  ThreadPool pool(1);
+  CpuExecutor executor(1);
   for (const Setting& setting : test::settings()) {
-    const auto backend = setting.make();
+    const auto backend = setting.make(executor);
     const Sequence sequence(109, 200, 4);
-    const Output out = run_chunks(pool, *backend, 1, backend->open(), sequence, {200});
+    const Output out = run_chunks(*backend, 1, backend->open(), sequence, {200});
     bool left_out = false;
     for (std::size_t p = 0; p < 200; ++p) {
       const std::int32_t* row = out.selection.data() + p * kTopk;

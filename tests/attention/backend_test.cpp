@@ -30,9 +30,10 @@ TEST(Backend, NamesAreParsedOrRefused) {
 }
 
 TEST(Backend, RefusesWhatDoesNotGoTogether) {
+  CpuExecutor executor(1);
   const ModelConfig config = test::small_config();
   const auto make = [&](BackendKind kind, const ModelConfig& c) {
-    return make_backend(kind, KvDtype::kBf16, Numerics::kReference, c);
+    return make_backend(kind, KvDtype::kBf16, Numerics::kReference, c, executor);
   };
   expect_input_error([&] { make(BackendKind::kPacked, config); },
                      {"--kv-cache-dtype", "packed", "bf16"});
@@ -46,14 +47,14 @@ TEST(Backend, RefusesWhatDoesNotGoTogether) {
 }
 
 TEST(Backend, BytesInUseReturnToTheStart) {
-  ThreadPool pool(1);
+  CpuExecutor executor(1);
   std::vector<test::Sequence> sequences;
   for (const int ratio : test::kRatios) sequences.emplace_back(151, 140, ratio);
   for (const test::Setting& setting : test::settings()) {
     for (const Numerics numerics : {Numerics::kReference, Numerics::kFloat32}) {
       test::Setting with = setting;
       with.numerics = numerics;
-      const auto backend = with.make();
+      const auto backend = with.make(executor);
       const std::size_t start = backend->bytes_in_use();
       for (int cycle = 0; cycle < 3; ++cycle) {
         std::vector<int> slots;
@@ -62,8 +63,7 @@ TEST(Backend, BytesInUseReturnToTheStart) {
         const std::size_t opened = backend->bytes_in_use();
         EXPECT_GT(opened, start) << with.name;
         for (int layer = 0; layer < 3; ++layer) {
-          run_chunks(pool, *backend, layer, slots[1], sequences[static_cast<std::size_t>(layer)],
-                     {140});
+          run_chunks(*backend, layer, slots[1], sequences[static_cast<std::size_t>(layer)], {140});
         }
         EXPECT_GT(backend->bytes_in_use(), opened) << with.name;
         EXPECT_EQ(backend->bytes_in_use(),

@@ -69,9 +69,9 @@ std::vector<std::size_t> observed_places(const Setting& setting, int layer, std:
     element(keys[0], i) = -0x1p60f;
     element(keys[first + i], i) = 0x1p60f;
   }
-  ThreadPool pool(1);
-  const auto backend = setting.make();
-  const Output out = run_chunks(pool, *backend, layer, backend->open(), s, {position, 1});
+  CpuExecutor executor(1);
+  const auto backend = setting.make(executor);
+  const Output out = run_chunks(*backend, layer, backend->open(), s, {position, 1});
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < count; ++i) {
     // Head 0, whose sink of -30 takes no share.

@@ -29,8 +29,8 @@ ModelConfig small_config() {
   return config;
 }
 
-std::unique_ptr<StagedBackend> Setting::make() const {
-  auto backend = make_backend(kind, dtype, numerics, small_config());
+std::unique_ptr<StagedBackend> Setting::make(Executor& executor) const {
+  auto backend = make_backend(kind, dtype, numerics, small_config(), executor);
   auto* staged = dynamic_cast<StagedBackend*>(backend.get());
   if (staged == nullptr) throw std::logic_error("not a StagedBackend");
   backend.release();  // NOLINT(bugprone-unused-return-value): owned by what is returned
@@ -64,7 +64,7 @@ const std::vector<float>& Sequence::sink() {
   return values;
 }
 
-void run_step(ThreadPool& pool, StagedBackend& backend, int layer, std::span<const Part> parts) {
+void run_step(StagedBackend& backend, int layer, std::span<const Part> parts) {
   Sequence all(0, 0, kRatios[layer]);
   std::vector<AttentionSegment> segments;
   std::size_t rows = 0;
@@ -83,31 +83,31 @@ void run_step(ThreadPool& pool, StagedBackend& backend, int layer, std::span<con
   }
   Output out{std::vector<float>(rows * kHeads * kRow, std::nanf("")),
              std::vector<std::int32_t>(rows * kTopk, -2)};
-  backend.attend(pool, {.layer = layer,
-                        .segments = segments,
-                        .q = all.q.data(),
-                        .kv = all.kv.data(),
-                        .entries = all.entries.data(),
-                        .index_keys = all.index_keys.data(),
-                        .index_q = all.index_q.data(),
-                        .index_weights = all.index_weights.data(),
-                        .sink = Sequence::sink().data(),
-                        .out = out.out.data(),
-                        .selection = out.selection.data()});
+  backend.attend({.layer = layer,
+                  .segments = segments,
+                  .q = all.q.data(),
+                  .kv = all.kv.data(),
+                  .entries = all.entries.data(),
+                  .index_keys = all.index_keys.data(),
+                  .index_q = all.index_q.data(),
+                  .index_weights = all.index_weights.data(),
+                  .sink = Sequence::sink().data(),
+                  .out = out.out.data(),
+                  .selection = out.selection.data()});
   for (std::size_t i = 0; i < parts.size(); ++i) {
     append(parts[i].output->out, out.out, segments[i].first_row, parts[i].rows, kHeads * kRow);
     append(parts[i].output->selection, out.selection, segments[i].first_row, parts[i].rows, kTopk);
   }
 }
 
-Output run_chunks(ThreadPool& pool, StagedBackend& backend, int layer, int slot,
-                  const Sequence& sequence, const std::vector<std::size_t>& sizes) {
+Output run_chunks(StagedBackend& backend, int layer, int slot, const Sequence& sequence,
+                  const std::vector<std::size_t>& sizes) {
   Output output;
   std::size_t start = 0;
   for (std::size_t step = 0; start < sequence.length; ++step) {
     const std::size_t size = sizes[std::min(step, sizes.size() - 1)];
     const Part part{&sequence, slot, start, std::min(size, sequence.length - start), &output};
-    run_step(pool, backend, layer, {&part, 1});
+    run_step(backend, layer, {&part, 1});
     start += part.rows;
   }
   return output;

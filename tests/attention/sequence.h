@@ -10,6 +10,7 @@
 
 #include "cupel/attention/backend.h"
 #include "cupel/attention/staged_backend.h"
+#include "cupel/kernels/cpu/cpu_executor.h"
 
 namespace cupel::test {
 
@@ -27,7 +28,7 @@ struct Setting {
   KvDtype dtype = KvDtype::kAuto;
   Numerics numerics = Numerics::kReference;
 
-  std::unique_ptr<StagedBackend> make() const;
+  std::unique_ptr<StagedBackend> make(Executor& executor) const;
 };
 inline void PrintTo(const Setting& setting, std::ostream* out) {
   *out << setting.name;
@@ -58,10 +59,10 @@ struct Part {
   Output* output;  // receives its rows
 };
 // Runs the parts as the segments of one step of the layer.
-void run_step(ThreadPool& pool, StagedBackend& backend, int layer, std::span<const Part> parts);
+void run_step(StagedBackend& backend, int layer, std::span<const Part> parts);
 
 // Feeds the whole sequence to a slot in chunks; a size list shorter than needed repeats its last.
-Output run_chunks(ThreadPool& pool, StagedBackend& backend, int layer, int slot,
-                  const Sequence& sequence, const std::vector<std::size_t>& sizes);
+Output run_chunks(StagedBackend& backend, int layer, int slot, const Sequence& sequence,
+                  const std::vector<std::size_t>& sizes);
 
 }  // namespace cupel::test

@@ -26,7 +26,8 @@ class FakeStore final : public SequenceStore {
     state = {};
   }
   SequenceState fork(const SequenceState& from) override {
-    SequenceState state = from;
+    SequenceState state;
+    state.length = from.length;
     state.slot = next_++;
     auto& pages = pages_[state.slot];
     pages = pages_.at(from.slot);

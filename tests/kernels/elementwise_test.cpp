@@ -87,8 +87,9 @@ TEST(Scale, RoundsBeforeAndAfterOrNotAtAll) {
   // 1 + 2^-9 rounds to 1 before the product; 3 * (1 + 2^-7) rounds after it.
   const std::vector<float> in = {1 + 0x1p-9f, 1 + 0x1p-7f, -2.0f, 0.0f};
   std::vector<float> plain = in, rounded = in;
-  scale(plain.data(), plain.size(), 3.0f, false);
-  scale(rounded.data(), rounded.size(), 3.0f, true);
+  ThreadPool pool(1);
+  scale(pool, {.x = plain.data(), .count = plain.size(), .factor = 3});
+  scale(pool, {.x = rounded.data(), .count = rounded.size(), .factor = 3, .round_bf16 = true});
   EXPECT_TRUE(same_bits(plain, std::vector<float>{3 + 3 * 0x1p-9f, 3 + 3 * 0x1p-7f, -6.0f, 0.0f}));
   EXPECT_TRUE(same_bits(rounded, std::vector<float>{3.0f, 3 + 4 * 0x1p-7f, -6.0f, 0.0f}));
 }

@@ -10,6 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "cupel/formats/bf16.h"
+#include "cupel/kernels/cpu/packed_matrix.h"
+#include "cupel/kernels/linear.h"
 
 namespace cupel {
 namespace {
@@ -82,6 +84,18 @@ struct Inputs {
     base = random.normals(outputs, 1);
     packed = PackedMatrix::f32(outputs, kFlat, fn);
   }
+
+  // What the kernels are given: fn . streams.
+  std::vector<float> products(ThreadPool& pool) const {
+    std::vector<float> out(rows * packed.n());
+    linear(pool, {.x = streams.data(),
+                  .x_stride = kFlat,
+                  .rows = rows,
+                  .weight = &packed,
+                  .out = out.data(),
+                  .out_stride = packed.n()});
+    return out;
+  }
 };
 
 struct Mixed {
@@ -92,19 +106,18 @@ Mixed mix(const Inputs& s, int iterations = 20, bool round = false, int threads 
   ThreadPool pool(threads);
   Mixed out{std::vector<float>(s.rows * kWidth), std::vector<float>(s.rows * kHc),
             std::vector<float>(s.rows * kHc * kHc)};
-  std::vector<float> scratch(s.rows * kOutputs);
+  std::vector<float> mixes = s.products(pool);
   hyper_mix(pool, {.streams = s.streams.data(),
                    .rows = s.rows,
                    .hc = kHc,
                    .width = kWidth,
-                   .fn = &s.packed,
                    .scale = s.scale.data(),
                    .base = s.base.data(),
                    .sinkhorn_iters = iterations,
                    .hc_eps = kEps,
                    .norm_eps = kEps,
                    .round_bf16 = round,
-                   .mixes = scratch.data(),
+                   .mixes = mixes.data(),
                    .mixed = out.mixed.data(),
                    .post = out.post.data(),
                    .comb = out.comb.data()});
@@ -227,17 +240,17 @@ TEST(HyperJoin, AppliesTheTransposeAndAddsTheOutput) {
 TEST(HyperHead, IsCloseToDouble) {
   const Inputs s(20, kHc, 86);
   ThreadPool pool(2);
-  std::vector<float> scratch(s.rows * kHc), plain(s.rows * kWidth), rounded(s.rows * kWidth);
+  const std::vector<float> mixes = s.products(pool);
+  std::vector<float> plain(s.rows * kWidth), rounded(s.rows * kWidth);
   HyperHeadParams params{.streams = s.streams.data(),
                          .rows = s.rows,
                          .hc = kHc,
                          .width = kWidth,
-                         .fn = &s.packed,
                          .scale = s.scale.data(),
                          .base = s.base.data(),
                          .hc_eps = kEps,
                          .norm_eps = kEps,
-                         .mixes = scratch.data(),
+                         .mixes = mixes.data(),
                          .mixed = plain.data()};
   hyper_head(pool, params);
   for (std::size_t r = 0; r < s.rows; ++r) {

@@ -18,6 +18,7 @@
 #include "cupel/formats/e4m3.h"
 #include "cupel/formats/e8m0.h"
 #include "cupel/kernels/activation.h"
+#include "cupel/kernels/cpu/packed_matrix.h"
 
 namespace cupel {
 namespace {
@@ -45,14 +46,14 @@ std::string name_of(Format format) {
 }
 
 // A packed matrix beside its values, dequantised one by one.
-struct Matrix {
+struct KnownMatrix {
   PackedMatrix packed;
   std::vector<float> values;  // [n, k]
 };
 
-Matrix fp4_matrix(std::size_t n, std::size_t k, const std::vector<std::uint8_t>& codes,
-                  const std::vector<std::uint8_t>& scales) {
-  Matrix m{PackedMatrix::fp4(n, k, codes, scales), std::vector<float>(n * k)};
+KnownMatrix fp4_matrix(std::size_t n, std::size_t k, const std::vector<std::uint8_t>& codes,
+                       const std::vector<std::uint8_t>& scales) {
+  KnownMatrix m{PackedMatrix::fp4(n, k, codes, scales), std::vector<float>(n * k)};
   for (std::size_t i = 0; i < n * k; ++i) {
     const std::uint8_t code = i % 2 == 0 ? e2m1_even(codes[i / 2]) : e2m1_odd(codes[i / 2]);
     m.values[i] = e2m1_to_float(code) * e8m0_to_float(scales[i / 32]);
@@ -60,9 +61,9 @@ Matrix fp4_matrix(std::size_t n, std::size_t k, const std::vector<std::uint8_t>&
   return m;
 }
 
-Matrix fp8_matrix(std::size_t n, std::size_t k, const std::vector<std::uint8_t>& codes,
-                  const std::vector<float>& scales) {
-  Matrix m{PackedMatrix::fp8(n, k, codes, scales), std::vector<float>(n * k)};
+KnownMatrix fp8_matrix(std::size_t n, std::size_t k, const std::vector<std::uint8_t>& codes,
+                       const std::vector<float>& scales) {
+  KnownMatrix m{PackedMatrix::fp8(n, k, codes, scales), std::vector<float>(n * k)};
   for (std::size_t row = 0; row < n; ++row) {
     for (std::size_t i = 0; i < k; ++i) {
       const float scale = scales[row / 128 * ((k + 127) / 128) + i / 128];
@@ -72,7 +73,7 @@ Matrix fp8_matrix(std::size_t n, std::size_t k, const std::vector<std::uint8_t>&
   return m;
 }
 
-Matrix random_matrix(test::Random& random, Format format, std::size_t n, std::size_t k) {
+KnownMatrix random_matrix(test::Random& random, Format format, std::size_t n, std::size_t k) {
   std::vector<std::uint8_t> codes(n * k);
   switch (format) {
     case Format::kFp4: {
@@ -107,7 +108,7 @@ Matrix random_matrix(test::Random& random, Format format, std::size_t n, std::si
 }
 
 // The order that linear.h documents, one element at a time: [rows, n].
-std::vector<float> in_documented_order(const Matrix& m, const std::vector<float>& x,
+std::vector<float> in_documented_order(const KnownMatrix& m, const std::vector<float>& x,
                                        std::size_t rows) {
   const std::size_t n = m.packed.n(), k = m.packed.k();
   const std::size_t block = m.packed.sum_block();
@@ -163,7 +164,7 @@ TEST_P(LinearFormat, EqualsTheDocumentedOrderBitForBit) {
   test::Random random(11);
   ThreadPool pool(1);
   for (const auto& [n, k] : shapes(GetParam())) {
-    const Matrix m = random_matrix(random, GetParam(), n, k);
+    const KnownMatrix m = random_matrix(random, GetParam(), n, k);
     const std::vector<float> x = random.normals(kMaxRows * k);
     const std::vector<float> expected = in_documented_order(m, x, kMaxRows);
     for (const Isa isa : available_isas()) {
@@ -184,7 +185,7 @@ TEST_P(LinearFormat, IsWithinTheErrorBoundOfDouble) {
   ThreadPool pool(1);
   for (const auto& [n, k] : shapes(GetParam())) {
     const std::size_t rows = 7;
-    const Matrix m = random_matrix(random, GetParam(), n, k);
+    const KnownMatrix m = random_matrix(random, GetParam(), n, k);
     const std::vector<float> x = random.normals(rows * k);
     const std::vector<float> out = multiply(pool, m.packed, x, rows);
     const auto block = static_cast<double>(m.packed.sum_block());
@@ -206,7 +207,7 @@ TEST_P(LinearFormat, IsWithinTheErrorBoundOfDouble) {
 
 TEST_P(LinearFormat, DoesNotDependOnThreadsOrInstructionSet) {
   test::Random random(13);
-  const Matrix m = random_matrix(random, GetParam(), 130, 384);
+  const KnownMatrix m = random_matrix(random, GetParam(), 130, 384);
   const std::vector<float> x = random.normals(kMaxRows * 384);
   const std::vector<float> expected = in_documented_order(m, x, kMaxRows);
   for (const Isa isa : available_isas()) {
@@ -222,7 +223,7 @@ TEST_P(LinearFormat, DoesNotDependOnThreadsOrInstructionSet) {
 TEST_P(LinearFormat, RoundsTheSumOnceToBf16) {
   test::Random random(14);
   ThreadPool pool(2);
-  const Matrix m = random_matrix(random, GetParam(), 40, 160);
+  const KnownMatrix m = random_matrix(random, GetParam(), 40, 160);
   const std::vector<float> x = random.normals(13 * 160);
   std::vector<float> expected = in_documented_order(m, x, 13);
   for (float& v : expected) v = round_bf16(v);
@@ -236,7 +237,7 @@ TEST_P(LinearFormat, LeavesWhatLiesBetweenStridedRows) {
   test::Random random(15);
   ThreadPool pool(2);
   constexpr std::size_t kN = 24, kK = 64, kRows = 14, kInGap = 3, kOutGap = 5;
-  const Matrix m = random_matrix(random, GetParam(), kN, kK);
+  const KnownMatrix m = random_matrix(random, GetParam(), kN, kK);
   const std::vector<float> x = random.normals(kRows * kK);
   const std::vector<float> expected = in_documented_order(m, x, kRows);
   std::vector<float> wide(kRows * (kK + kInGap), std::numeric_limits<float>::quiet_NaN());
@@ -262,7 +263,7 @@ INSTANTIATE_TEST_SUITE_P(Formats, LinearFormat, testing::ValuesIn(kFormats),
 
 TEST(Linear, SeveralProductsEqualOneAtATime) {
   test::Random random(16);
-  std::vector<Matrix> matrices;
+  std::vector<KnownMatrix> matrices;
   std::vector<std::vector<float>> inputs, expected, outputs;
   std::vector<LinearParams> products;
   const std::size_t rows_of[] = {97, 1, 0, 13, 200, 2};
@@ -299,7 +300,7 @@ TEST(Linear, QuantisedInputsEqualTheDocumentedOrder) {
   ThreadPool pool(2);
   constexpr std::size_t kN = 90, kK = 512;
   for (const Format format : {Format::kFp4, Format::kFp8}) {
-    const Matrix m = random_matrix(random, format, kN, kK);
+    const KnownMatrix m = random_matrix(random, format, kN, kK);
     for (const float spread : {0.0f, 1.0f, 4.0f, 12.0f}) {
       std::vector<float> x = random.normals(4 * kK);
       for (std::size_t i = 0; i < x.size(); ++i) {
@@ -331,8 +332,8 @@ TEST(Linear, QuantisedInputsEqualTheDocumentedOrder) {
 TEST(Linear, Fp4SumsAtTheBoundOfExactness) {
   ThreadPool pool(1);
   constexpr std::size_t kN = 16, kK = 32;
-  const Matrix m = fp4_matrix(kN, kK, std::vector<std::uint8_t>(kN * kK / 2, 0x77),
-                              std::vector<std::uint8_t>(kN, 127));
+  const KnownMatrix m = fp4_matrix(kN, kK, std::vector<std::uint8_t>(kN * kK / 2, 0x77),
+                                   std::vector<std::uint8_t>(kN, 127));
   for (const int largest : {16384, 21844, 21845, 21846, 32767}) {
     for (const int last : {1, 3, largest}) {
       std::vector<float> x(kK, static_cast<float>(largest));
@@ -402,7 +403,7 @@ TEST(Linear, Fp4ScalesAtTheEndsOfTheRange) {
     }
     std::vector<std::uint8_t> scales(kN * kK / 32, scale);
     scales[1] = 127;
-    const Matrix m = fp4_matrix(kN, kK, codes, scales);
+    const KnownMatrix m = fp4_matrix(kN, kK, codes, scales);
     const std::vector<float> x = random.normals(6 * kK, scale == 254 ? 0x1p-10 : 0x1p100);
     const std::vector<float> expected = in_documented_order(m, x, 6);
     ASSERT_TRUE(std::ranges::all_of(expected, [](float v) { return std::isfinite(v); }));
@@ -424,7 +425,7 @@ TEST(Linear, Fp8ScalesAtTheEndsOfTheRangeAndNotPowersOfTwo) {
     for (auto& c : codes) {
       c = static_cast<std::uint8_t>(random.below(0x39) | random.below(2) << 7);
     }
-    const Matrix m = fp8_matrix(kN, kK, codes, {scale, 1.0f});
+    const KnownMatrix m = fp8_matrix(kN, kK, codes, {scale, 1.0f});
     const std::vector<float> x = random.normals(6 * kK, scale > 1 ? 0x1p-10 : 1);
     const std::vector<float> expected = in_documented_order(m, x, 6);
     ASSERT_TRUE(std::ranges::all_of(expected, [](float v) { return std::isfinite(v); }));
@@ -445,9 +446,9 @@ TEST(Linear, DecodesEveryCode) {
   for (std::size_t c = 0; c < 16; ++c) {
     codes4[c * 16 + c] = static_cast<std::uint8_t>(c % 2 == 0 ? c : c << 4);
   }
-  const Matrix matrices[] = {fp8_matrix(256, 128, codes8, {0.5f, 2.0f}),
-                             fp4_matrix(16, 32, codes4, std::vector<std::uint8_t>(16, 128))};
-  for (const Matrix& m : matrices) {
+  const KnownMatrix matrices[] = {fp8_matrix(256, 128, codes8, {0.5f, 2.0f}),
+                                  fp4_matrix(16, 32, codes4, std::vector<std::uint8_t>(16, 128))};
+  for (const KnownMatrix& m : matrices) {
     const std::vector<float> ones(m.packed.k(), 1.0f);
     const std::vector<float> out = multiply(pool, m.packed, ones, 1);
     for (std::size_t row = 0; row < m.packed.n(); ++row) {
@@ -466,6 +467,37 @@ TEST(PackedMatrix, HoldsCodesAtTheirStoredWidth) {
   EXPECT_EQ(random_matrix(random, Format::kFp8, 17, 130).packed.bytes(), 32u * 130 + 2 * 2 * 4);
   EXPECT_EQ(random_matrix(random, Format::kBf16, 17, 30).packed.bytes(), 32u * 30 * 2);
   EXPECT_EQ(random_matrix(random, Format::kF32, 17, 30).packed.bytes(), 32u * 30 * 4);
+}
+
+// Rows outside the range are neither read nor written, and the range may be empty.
+TEST(Linear, ComputesTheRowsOfARangeAlone) {
+  test::Random random(97);
+  ThreadPool pool(2);
+  for (const Format format : kFormats) {
+    const KnownMatrix m = random_matrix(random, format, 48, 128);
+    constexpr std::size_t kRows = 9;
+    const std::vector<float> x = random.normals(kRows * 128);
+    const std::vector<float> all = multiply(pool, m.packed, x, kRows);
+    for (const auto& [begin, end] : {std::pair(0, 9), {2, 3}, {3, 9}, {4, 4}, {0, 0}}) {
+      std::vector<float> masked = x, out(kRows * 48, -7.0f), expected = out;
+      for (int r = 0; r < int{kRows}; ++r) {
+        if (r >= begin && r < end) {
+          std::copy_n(all.begin() + r * 48, 48, expected.begin() + r * 48);
+        } else {
+          std::fill_n(masked.begin() + r * 128, 128, std::numeric_limits<float>::quiet_NaN());
+        }
+      }
+      const std::int32_t range[] = {begin, end};
+      linear(pool, {.x = masked.data(),
+                    .x_stride = 128,
+                    .rows = kRows,
+                    .row_range = range,
+                    .weight = &m.packed,
+                    .out = out.data(),
+                    .out_stride = 48});
+      EXPECT_TRUE(same_bits(out, expected)) << name_of(format) << " [" << begin << ", " << end;
+    }
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "cupel/formats/bf16.h"
+#include "cupel/kernels/cpu/cpu_executor.h"
 
 namespace cupel {
 namespace {
@@ -76,18 +77,20 @@ struct Rotated {
 Rotated rotate(const RopeSettings& settings, std::size_t vectors, std::size_t width,
                bool inverse = false, bool round = false) {
   test::Random random(71);
-  ThreadPool pool(2);
+  CpuExecutor executor(2);
   const std::vector<float> freq = rope_frequencies(settings);
-  const RopeTable table(pool, freq, kPositions);
+  const RopeTable table(executor, freq, kPositions);
   Rotated r{random.bf16_normals(kPositions.size() * vectors * width), {}};
   r.after = r.before;
-  rope(pool, {.x = r.after.data(),
-              .rows = kPositions.size(),
-              .vectors = vectors,
-              .width = width,
-              .table = &table,
-              .inverse = inverse,
-              .round_bf16 = round});
+  executor.rope({.x = r.after.data(),
+                 .rows = kPositions.size(),
+                 .vectors = vectors,
+                 .width = width,
+                 .dim = table.dim,
+                 .cosines = table.cosines.data(),
+                 .sines = table.sines.data(),
+                 .inverse = inverse,
+                 .round_bf16 = round});
   return r;
 }
 
@@ -117,14 +120,18 @@ TEST(Rope, RotatesInterleavedPairsOfTheLastElements) {
 }
 
 TEST(Rope, KeepsTheNormAndIsUndoneByItsInverse) {
-  ThreadPool pool(1);
+  CpuExecutor executor(1);
   const std::vector<float> freq = rope_frequencies(kYarn);
-  const RopeTable table(pool, freq, kPositions);
+  const RopeTable table(executor, freq, kPositions);
   const Rotated r = rotate(kYarn, 1, 64);
   std::vector<float> back = r.after;
-  rope(
-      pool,
-      {.x = back.data(), .rows = kPositions.size(), .width = 64, .table = &table, .inverse = true});
+  executor.rope({.x = back.data(),
+                 .rows = kPositions.size(),
+                 .width = 64,
+                 .dim = table.dim,
+                 .cosines = table.cosines.data(),
+                 .sines = table.sines.data(),
+                 .inverse = true});
   for (std::size_t i = 0; i < back.size(); i += 2) {
     const double norm = std::hypot(r.before[i], r.before[i + 1]);
     EXPECT_NEAR(std::hypot(r.after[i], r.after[i + 1]), norm, 4 * 0x1p-24 * norm);

@@ -83,13 +83,26 @@ struct Routed {
 Routed route_with(const std::vector<float>& logits, std::size_t k, const float* bias = nullptr,
                   const std::int32_t* fixed = nullptr, float scaling = 1.5f) {
   Routed out{std::vector<std::int32_t>(k), std::vector<float>(k)};
-  route({.logits = logits,
-         .bias = bias,
-         .fixed = fixed,
-         .k = k,
-         .scaling = scaling,
-         .experts = out.experts.data(),
-         .weights = out.weights.data()});
+  // The row that counts is the second; the first has other values and, in a hash layer, another id.
+  std::vector<float> rows(logits.rbegin(), logits.rend());
+  rows.insert(rows.end(), logits.begin(), logits.end());
+  std::vector<std::int32_t> chosen(2 * k), by_id(3 * k);
+  std::vector<float> weights(2 * k);
+  if (fixed != nullptr) std::copy_n(fixed, k, by_id.begin() + static_cast<std::ptrdiff_t>(2 * k));
+  const std::int32_t ids[] = {1, 2};
+  ThreadPool pool(2);
+  route(pool, {.logits = rows.data(),
+               .rows = 2,
+               .experts = logits.size(),
+               .bias = bias,
+               .by_id = fixed == nullptr ? nullptr : by_id.data(),
+               .ids = ids,
+               .k = k,
+               .scaling = scaling,
+               .chosen = chosen.data(),
+               .weights = weights.data()});
+  std::copy_n(chosen.begin() + static_cast<std::ptrdiff_t>(k), k, out.experts.begin());
+  std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(k), k, out.weights.begin());
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include "support/golden.h"
 #include <gtest/gtest.h>
 
+#include "cupel/kernels/cpu/cpu_executor.h"
 #include "cupel/kernels/isa.h"
 #include "cupel/model/network.h"
 
@@ -33,8 +34,8 @@ class Determinism : public testing::TestWithParam<Setting> {
       : checkpoint_(CUPEL_SOURCE_DIR "/models/tiny-v4-0731"),
         ids_(test::Golden("official.golden.safetensors").get("text_ids").ints) {}
 
-  std::unique_ptr<Network> network(ThreadPool& pool) const {
-    return std::make_unique<Network>(checkpoint_, GetParam().options, pool);
+  std::unique_ptr<Network> network(Executor& executor) const {
+    return std::make_unique<Network>(checkpoint_, GetParam().options, executor);
   }
 
   // Logits of every row of the prompt, fed in chunks; 0 = whole.
@@ -73,8 +74,8 @@ class Determinism : public testing::TestWithParam<Setting> {
 
 // 400 tokens pass the window, three ratio-128 windows and the indexer's top-k of 64 entries.
 TEST_P(Determinism, ChunksGiveTheSameBits) {
-  ThreadPool pool(2);
-  const auto net = network(pool);
+  CpuExecutor executor(2);
+  const auto net = network(executor);
   const auto prompt = std::span<const std::int32_t>(ids_).first(400);
   const auto vocab = static_cast<std::size_t>(net->config().vocab_size);
   const auto whole = prompt_logits(*net, prompt, 0);
@@ -85,8 +86,8 @@ TEST_P(Determinism, ChunksGiveTheSameBits) {
 }
 
 TEST_P(Determinism, CompanyGivesTheSameBits) {
-  ThreadPool pool(2);
-  const auto net = network(pool);
+  CpuExecutor executor(2);
+  const auto net = network(executor);
   const auto vocab = static_cast<std::size_t>(net->config().vocab_size);
   const auto all = std::span<const std::int32_t>(ids_);
   // Sequences of different lengths and texts, all in one step, then one more token each.
@@ -122,8 +123,8 @@ TEST_P(Determinism, CompanyGivesTheSameBits) {
 }
 
 TEST_P(Determinism, ForkedSequencesGoOnAlike) {
-  ThreadPool pool(2);
-  const auto net = network(pool);
+  CpuExecutor executor(2);
+  const auto net = network(executor);
   const auto vocab = static_cast<std::size_t>(net->config().vocab_size);
   const auto all = std::span<const std::int32_t>(ids_);
   const auto alone = prompt_logits(*net, all.first(330), 0);
@@ -150,9 +151,9 @@ TEST_P(Determinism, ThreadsAndInstructionSetsGiveTheSameBits) {
   for (const Isa isa : sets) {
     set_isa(isa);
     for (const int threads : {1, 2, 3}) {
-      ThreadPool pool(threads);
+      CpuExecutor executor(threads);
       results[std::string(active_isa()) + " " + std::to_string(threads)] =
-          prompt_logits(*network(pool), prompt, 0);
+          prompt_logits(*network(executor), prompt, 0);
     }
   }
   set_isa(Isa::kAuto);

@@ -6,6 +6,7 @@
 #include "support/golden.h"
 #include <gtest/gtest.h>
 
+#include "cupel/kernels/cpu/cpu_executor.h"
 #include "cupel/model/network.h"
 
 namespace cupel {
@@ -16,10 +17,10 @@ class GoldenFloat32 : public testing::TestWithParam<std::pair<const char*, const
 TEST_P(GoldenFloat32, LogitsOfEveryCase) {
   const auto [model, file] = GetParam();
   const test::Golden golden(file);
-  ThreadPool pool(2);
+  CpuExecutor executor(2);
   const Checkpoint checkpoint(std::string(CUPEL_SOURCE_DIR "/models/") + model);
   Network network(checkpoint, {.backend = BackendKind::kReference, .numerics = Numerics::kFloat32},
-                  pool);
+                  executor);
   const auto vocab = static_cast<std::size_t>(network.config().vocab_size);
   std::size_t compared = 0;
   for (const std::string& name : golden.cases()) {

@@ -8,6 +8,7 @@
 #include "support/golden.h"
 #include <gtest/gtest.h>
 
+#include "cupel/kernels/cpu/cpu_executor.h"
 #include "cupel/model/network.h"
 
 namespace cupel {
@@ -39,9 +40,9 @@ class GoldenFreeRunning : public testing::TestWithParam<std::tuple<Model, Backen
 TEST_P(GoldenFreeRunning, DistributionsOfAllCases) {
   const auto& [model, backend] = GetParam();
   const test::Golden golden(model.goldens);
-  ThreadPool pool(2);
+  CpuExecutor executor(2);
   const Checkpoint checkpoint(std::string(CUPEL_SOURCE_DIR "/models/") + model.name);
-  Network network(checkpoint, {.backend = backend}, pool);
+  Network network(checkpoint, {.backend = backend}, executor);
   const auto vocab = static_cast<std::size_t>(network.config().vocab_size);
 
   std::vector<double> divergences;
@@ -106,9 +107,9 @@ class GoldenIndexer : public testing::TestWithParam<Model> {};
 TEST_P(GoldenIndexer, ChoosesTheSameEntries) {
   const Model model = GetParam();
   const test::Golden golden(model.goldens);
-  ThreadPool pool(2);
+  CpuExecutor executor(2);
   const Checkpoint checkpoint(std::string(CUPEL_SOURCE_DIR "/models/") + model.name);
-  Network network(checkpoint, {.backend = BackendKind::kReference}, pool);
+  Network network(checkpoint, {.backend = BackendKind::kReference}, executor);
   const auto topk = static_cast<std::size_t>(network.config().index_topk);
   double overlap = 0;
   std::size_t rows = 0;

@@ -9,6 +9,7 @@
 #include <immintrin.h>
 
 #include "cupel/formats/bf16.h"
+#include "cupel/kernels/cpu/cpu_executor.h"
 #include "cupel/model/network.h"
 
 namespace cupel {
@@ -71,7 +72,7 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 class GoldenIsolated : public testing::TestWithParam<Case> {
  protected:
   GoldenIsolated()
-      : pool_(2),
+      : executor_(2),
         checkpoint_(std::string(CUPEL_SOURCE_DIR "/models/") + GetParam().model),
         taps_(GetParam().taps),
         goldens_(GetParam().goldens) {
@@ -81,7 +82,7 @@ class GoldenIsolated : public testing::TestWithParam<Case> {
   void restart(Numerics numerics) {
     network_ = std::make_unique<Network>(
         checkpoint_, NetworkOptions{.backend = BackendKind::kReference, .numerics = numerics},
-        pool_);
+        executor_);
     state_ = network_->open();
     ids_ = goldens_.prompt(GetParam().name);
     input_ = {.state = &state_, .ids = ids_};
@@ -114,10 +115,10 @@ class GoldenIsolated : public testing::TestWithParam<Case> {
     const HyperMix attention = network_->mix(layer, Half::kAttention, streams.data(), rows);
     network_->join(attention, tap(layer, "attn_out").floats.data(), streams.data(), rows);
     const HyperMix mixed = network_->mix(layer, Half::kMoe, streams.data(), rows);
-    return compare(network_->half(layer, Half::kMoe, step, mixed), tap(layer, "ffn_out"));
+    return compare(network_->half(layer, Half::kMoe, step, mixed).to_host(), tap(layer, "ffn_out"));
   }
 
-  ThreadPool pool_;
+  CpuExecutor executor_;
   Checkpoint checkpoint_;
   test::Golden taps_, goldens_;
   std::unique_ptr<Network> network_;
@@ -137,9 +138,9 @@ class GoldenIsolated : public testing::TestWithParam<Case> {
 TEST_P(GoldenIsolated, LayerZeroFromIds) {
   std::vector<float> frequencies = rope_frequencies({.dim = 64, .theta = 10000});
   frequencies[11] = std::nextafter(frequencies[11], 1.0f);
-  step_.plain_rope = RopeTable(pool_, frequencies, step_.positions);
+  step_.plain_rope = RopeTable(executor_, frequencies, step_.positions);
 
-  std::vector<float> streams = network_->embed(step_);
+  DeviceArray<float> streams = network_->embed(step_);
   const HyperMix first = network_->mix(0, Half::kAttention, streams.data(), step_.rows());
   const auto attention = network_->half(0, Half::kAttention, step_, first);
   network_->join(first, attention.data(), streams.data(), step_.rows());
@@ -147,11 +148,13 @@ TEST_P(GoldenIsolated, LayerZeroFromIds) {
   const auto experts = network_->half(0, Half::kMoe, step_, second);
   network_->join(second, experts.data(), streams.data(), step_.rows());
 
-  const std::vector<std::pair<std::string, const std::vector<float>*>> parts = {
-      {"attn_out", &attention}, {"ffn_out", &experts}, {"streams", &streams}};
+  const std::vector<std::pair<std::string, std::vector<float>>> parts = {
+      {"attn_out", attention.to_host()},
+      {"ffn_out", experts.to_host()},
+      {"streams", streams.to_host()}};
   for (const auto& [name, ours] : parts) {
     const auto golden = tap(0, name);
-    const Comparison c = compare(std::span(*ours).last(golden.floats.size()), golden);
+    const Comparison c = compare(std::span(ours).last(golden.floats.size()), golden);
     // A case of 16 rows cannot tell 99 % from one row that fell the other way.
     if (golden.rows() == 16) {
       EXPECT_LE(c.unequal_rows, 3) << name;
@@ -187,14 +190,14 @@ TEST_P(GoldenIsolated, HeadFromTheLastStreams) {
   const auto streams = tap(network_->config().layers - 1, "streams");
   const std::size_t rows = streams.rows();
   const auto hidden = network_->final_hidden(streams.floats.data(), rows);
-  const Comparison c = compare(hidden, tap("final_hidden"));
+  const Comparison c = compare(hidden.to_host(), tap("final_hidden"));
   EXPECT_GE(c.bit_equal, 0.9997);
   EXPECT_LE(c.worst_ulps, 1.0);
   RecordProperty("final_hidden", std::to_string(c.bit_equal));
 
   const auto expected = goldens_.get(std::string(GetParam().name) + "/logits");
   const std::size_t width = hidden.size() / rows;
-  const auto logits = network_->logits(hidden.data() + (rows - 1) * width, 1);
+  const auto logits = network_->logits(hidden.data() + (rows - 1) * width, 1).to_host();
   for (std::size_t i = 0; i < logits.size(); ++i) {
     EXPECT_NEAR(logits[i], expected.floats[i], 1e-5) << "token " << i;
   }
@@ -226,7 +229,7 @@ TEST_P(GoldenAttention, AttentionHalfOfEveryLayer) {
     const auto streams = tap(layer - 1, "streams");
     const HyperMix mixed =
         network_->mix(layer, Half::kAttention, streams.floats.data(), streams.rows());
-    const auto ours = network_->half(layer, Half::kAttention, step_, mixed);
+    const auto ours = network_->half(layer, Half::kAttention, step_, mixed).to_host();
     const auto golden = tap(layer, "attn_out");
     const std::size_t width = golden.width();
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "cupel/base/error.h"
+#include "cupel/kernels/cpu/cpu_executor.h"
 #include "cupel/model/network.h"
 
 namespace cupel {
@@ -24,21 +25,21 @@ TEST_P(Load, TensorsAtOddOffsets) {
       odd += tensor.begin % dtype_size(tensor.dtype) != 0;
   }
   EXPECT_GT(odd, 0u);
-  ThreadPool pool(2);
-  const NetworkWeights weights = load_weights(checkpoint_, pool);
+  CpuExecutor executor(2);
+  const NetworkWeights weights = load_weights(checkpoint_, executor);
   EXPECT_EQ(weights.layers.size(), 5u);
-  EXPECT_TRUE(std::all_of(weights.norm.begin(), weights.norm.end(),
-                          [](float w) { return std::isfinite(w); }));
+  EXPECT_TRUE(
+      std::ranges::all_of(weights.norm.to_host(), [](float w) { return std::isfinite(w); }));
 }
 
 // 9 tokens complete two entries of the ratio-4 layers.
 TEST_P(Load, EveryBackendRuns) {
   const std::int32_t ids[] = {0, 20, 30, 40, 50, 60, 70, 80, 90};
-  ThreadPool pool(1);
+  CpuExecutor executor(1);
   for (const BackendKind backend :
        {BackendKind::kReference, BackendKind::kPacked, BackendKind::kUnified}) {
     for (const KvDtype dtype : {KvDtype::kAuto, KvDtype::kFp8E4m3}) {
-      Network network(checkpoint_, {.backend = backend, .kv_dtype = dtype}, pool);
+      Network network(checkpoint_, {.backend = backend, .kv_dtype = dtype}, executor);
       SequenceState state = network.open();
       const SegmentInput input{.state = &state, .ids = ids};
       const std::size_t last[] = {std::size(ids) - 1};
@@ -54,8 +55,8 @@ TEST_P(Load, EveryBackendRuns) {
 }
 
 TEST_P(Load, IdsOutsideTheVocabularyAreRefused) {
-  ThreadPool pool(1);
-  Network network(checkpoint_, {}, pool);
+  CpuExecutor executor(1);
+  Network network(checkpoint_, {}, executor);
   SequenceState state = network.open();
   for (const std::int32_t id : {-1, 768}) {
     const SegmentInput input{.state = &state, .ids = {&id, 1}};

@@ -16,6 +16,7 @@
 #include "cupel/base/file.h"
 #include "cupel/checkpoint/checkpoint.h"
 #include "cupel/checkpoint/checkpoint_view.h"
+#include "cupel/kernels/cpu/cpu_executor.h"
 #include "cupel/model/network.h"
 
 namespace cupel {
@@ -49,8 +50,8 @@ RandomWeights random_weights(const std::vector<int>& layers, std::uint64_t seed 
 
 std::vector<float> logits(const WeightSource& source, WeightsForm form = WeightsForm::kRepack,
                           int threads = 2) {
-  ThreadPool pool(threads);
-  Network network(source, {.weights = form}, pool);
+  CpuExecutor executor(threads);
+  Network network(source, {.weights = form}, executor);
   std::vector<std::int32_t> ids(140);
   std::iota(ids.begin(), ids.end(), 7);
   SequenceState state = network.open();

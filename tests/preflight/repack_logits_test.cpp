@@ -11,6 +11,7 @@
 
 #include "cupel/checkpoint/repack.h"
 #include "cupel/formats/error_measures.h"
+#include "cupel/kernels/cpu/cpu_executor.h"
 #include "cupel/model/network.h"
 #include "cupel/text/tokenizer.h"
 
@@ -36,8 +37,8 @@ std::string few_shots() {
 // Logits at every position of the prompt.
 std::vector<float> logits_of(const std::filesystem::path& folder, Numerics numerics) {
   const Checkpoint checkpoint(folder);
-  ThreadPool pool(2);
-  Network network(checkpoint, {.backend = BackendKind::kReference, .numerics = numerics}, pool);
+  CpuExecutor executor(2);
+  Network network(checkpoint, {.backend = BackendKind::kReference, .numerics = numerics}, executor);
   const auto ids = Tokenizer::load(folder / "tokenizer.json").encode(few_shots());
   SequenceState state = network.open();
   const SegmentInput input{.state = &state, .ids = ids};

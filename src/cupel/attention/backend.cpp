@@ -51,8 +51,7 @@ std::string_view kv_dtype_name(KvDtype dtype) {
   return "";
 }
 
-std::unique_ptr<AttentionBackend> make_backend(BackendKind kind, KvDtype dtype, Numerics numerics,
-                                               const ModelConfig& config) {
+void check_backend(BackendKind kind, KvDtype dtype, const ModelConfig& config) {
   if (config.heads % 4 != 0) {
     throw InputError("config.json: num_attention_heads", "a multiple of 4",
                      std::to_string(config.heads));
@@ -61,13 +60,23 @@ std::unique_ptr<AttentionBackend> make_backend(BackendKind kind, KvDtype dtype, 
     throw InputError("--kv-cache-dtype",
                      fmt::format("auto or fp8_e4m3 with backend {}", backend_name(kind)), "bf16");
   }
+}
+
+std::unique_ptr<AttentionBackend> make_backend(BackendKind kind, KvDtype dtype, Numerics numerics,
+                                               const ModelConfig& config, Executor& executor) {
+  check_backend(kind, dtype, config);
+  if (executor.device() != Device{}) {
+    throw InputError("--device", fmt::format("cpu with backend {}", backend_name(kind)),
+                     executor.device().type);
+  }
+  ThreadPool& pool = executor.host_threads();
   switch (kind) {
     case BackendKind::kReference:
-      return std::make_unique<ReferenceBackend>(numerics, config);
+      return std::make_unique<ReferenceBackend>(pool, numerics, config);
     case BackendKind::kPacked:
-      return std::make_unique<PackedBackend>(numerics, config);
+      return std::make_unique<PackedBackend>(pool, numerics, config);
     case BackendKind::kUnified:
-      return std::make_unique<UnifiedBackend>(dtype, numerics, config);
+      return std::make_unique<UnifiedBackend>(pool, dtype, numerics, config);
   }
   return nullptr;
 }

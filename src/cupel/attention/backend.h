@@ -8,12 +8,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
 
-#include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/config.h"
+#include "cupel/kernels/executor.h"
 #include "cupel/kernels/numerics.h"
 
 namespace cupel {
@@ -37,7 +38,8 @@ struct AttentionSegment {
   std::size_t first_row = 0;  // of the step's tensors
 };
 
-// One layer of one step. H = heads, I = index heads. A segment completes the entries
+// One layer of one step. Addresses are those of the executor's device, segments are on the host.
+// H = heads, I = index heads. A segment completes the entries
 // [start / ratio, (start + rows) / ratio); the completed rows of all segments stand one after the
 // other in `entries` and `index_keys`.
 struct AttentionStep {
@@ -66,7 +68,7 @@ class AttentionBackend {
   virtual int fork(int from, std::int64_t length) = 0;
 
   // Stores the step's rows and attends. Segments are of different slots.
-  virtual void attend(ThreadPool& pool, const AttentionStep& step) = 0;
+  virtual void attend(const AttentionStep& step) = 0;
 
   // A stored row as attention reads it, [512]: of a position within the window, or of an entry.
   virtual void read_window(int slot, int layer, std::int64_t position, float* out) const = 0;
@@ -82,7 +84,12 @@ class AttentionBackend {
 
 // Throws InputError where kind and dtype do not go together (packed is fp8 only, reference keeps
 // fp32 rows on the fp8 grid) or the configuration has sizes the layouts cannot hold.
+void check_backend(BackendKind kind, KvDtype dtype, const ModelConfig& config);
+
+// The backend of that kind for the device of the executor, which must outlive it. Throws as
+// check_backend does, and where there is none for the device.
 std::unique_ptr<AttentionBackend> make_backend(BackendKind kind, KvDtype dtype, Numerics numerics,
-                                               const ModelConfig& config);
+                                               const ModelConfig& config, Executor& executor);
+using BackendFactory = std::function<decltype(make_backend)>;
 
 }  // namespace cupel

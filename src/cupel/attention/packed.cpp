@@ -65,8 +65,8 @@ void PackedRows::read_entry(int slot, std::int64_t entry, std::byte* record) con
   read_record(entry_page(slot, entry), entries_per_page(), place_in_page(entry), record);
 }
 
-PackedBackend::PackedBackend(Numerics numerics, const ModelConfig& config)
-    : StagedBackend(numerics, config, IndexForm::kFp8) {
+PackedBackend::PackedBackend(ThreadPool& pool, Numerics numerics, const ModelConfig& config)
+    : StagedBackend(pool, numerics, config, IndexForm::kFp8) {
   for (int l = 0; l < config.layers; ++l) {
     set_rows(l, std::make_unique<PackedRows>(config.ratio(l), config.window));
   }

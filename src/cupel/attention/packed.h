@@ -36,7 +36,7 @@ class PackedRows final : public PagedRows {
 
 class PackedBackend final : public StagedBackend {
  public:
-  PackedBackend(Numerics numerics, const ModelConfig& config);
+  PackedBackend(ThreadPool& pool, Numerics numerics, const ModelConfig& config);
 
  protected:
   void list_keys(const QueryKeys& keys, std::vector<const float*>& list) const override;

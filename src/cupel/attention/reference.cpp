@@ -56,8 +56,8 @@ class FloatRows final : public PagedRows {
 
 }  // namespace
 
-ReferenceBackend::ReferenceBackend(Numerics numerics, const ModelConfig& config)
-    : StagedBackend(numerics, config, IndexForm::kFp4) {
+ReferenceBackend::ReferenceBackend(ThreadPool& pool, Numerics numerics, const ModelConfig& config)
+    : StagedBackend(pool, numerics, config, IndexForm::kFp4) {
   for (int l = 0; l < config.layers; ++l) {
     set_rows(l, std::make_unique<FloatRows>(numerics == Numerics::kReference, config.ratio(l),
                                             config.window));

@@ -8,7 +8,7 @@ namespace cupel {
 
 class ReferenceBackend final : public StagedBackend {
  public:
-  ReferenceBackend(Numerics numerics, const ModelConfig& config);
+  ReferenceBackend(ThreadPool& pool, Numerics numerics, const ModelConfig& config);
 
  protected:
   void list_keys(const QueryKeys& keys, std::vector<const float*>& list) const override;

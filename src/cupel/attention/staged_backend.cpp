@@ -17,8 +17,10 @@ std::int64_t position_of(const AttentionSegment& segment, std::size_t row) {
 
 }  // namespace
 
-StagedBackend::StagedBackend(Numerics numerics, const ModelConfig& config, IndexForm index_form)
-    : numerics_(numerics),
+StagedBackend::StagedBackend(ThreadPool& pool, Numerics numerics, const ModelConfig& config,
+                             IndexForm index_form)
+    : pool_(pool),
+      numerics_(numerics),
       heads_(static_cast<std::size_t>(config.heads)),
       index_heads_(static_cast<std::size_t>(config.index_heads)),
       index_topk_(static_cast<std::size_t>(config.index_topk)),
@@ -63,8 +65,7 @@ int StagedBackend::fork(int from, std::int64_t length) {
 }
 
 // Stores what the step completes and returns its window rows, encoded, [rows] records.
-std::vector<std::byte> StagedBackend::stage(ThreadPool& pool, const AttentionStep& step,
-                                            Layer& layer) const {
+std::vector<std::byte> StagedBackend::stage(const AttentionStep& step, Layer& layer) const {
   const std::size_t record = layer.rows->record_bytes();
   const auto offsets = entry_offsets(step, layer.ratio);
   std::size_t total = 0;
@@ -76,7 +77,7 @@ std::vector<std::byte> StagedBackend::stage(ThreadPool& pool, const AttentionSte
     total = std::max(total, segment.first_row + segment.rows);
   }
   std::vector<std::byte> staged(total * record);
-  pool.parallel_for(step.segments.size(), [&](std::size_t s, int) {
+  pool_.parallel_for(step.segments.size(), [&](std::size_t s, int) {
     const AttentionSegment& segment = step.segments[s];
     for (std::size_t r = segment.first_row; r < segment.first_row + segment.rows; ++r) {
       layer.rows->encode(step.kv + r * kKvDim, staged.data() + r * record);
@@ -96,10 +97,10 @@ std::vector<std::byte> StagedBackend::stage(ThreadPool& pool, const AttentionSte
   return staged;
 }
 
-void StagedBackend::attend(ThreadPool& pool, const AttentionStep& step) {
+void StagedBackend::attend(const AttentionStep& step) {
   Layer& layer = layers_[static_cast<std::size_t>(step.layer)];
   const std::size_t record = layer.rows->record_bytes();
-  const std::vector<std::byte> staged = stage(pool, step, layer);
+  const std::vector<std::byte> staged = stage(step, layer);
   const auto staged_row = [&](const AttentionSegment& segment, std::size_t row) {
     return staged.data() + (segment.first_row + row) * record;
   };
@@ -122,7 +123,7 @@ void StagedBackend::attend(ThreadPool& pool, const AttentionStep& step) {
                             .index_heads = index_heads_,
                             .index_keys = layer.index_keys.get()};
   const float scale = 1.0f / std::sqrt(static_cast<float>(kKvDim));
-  for_each_query(pool, step, gather, source, [&](std::size_t row, QueryWorkspace& work) {
+  for_each_query(pool_, step, gather, source, [&](std::size_t row, QueryWorkspace& work) {
     work.list.clear();
     list_keys(work.keys, work.list);
     attend_row({.q = step.q + row * heads_ * kKvDim,
@@ -135,7 +136,7 @@ void StagedBackend::attend(ThreadPool& pool, const AttentionStep& step) {
                 .scratch = &work.scratch});
   });
 
-  pool.parallel_for(step.segments.size(), [&](std::size_t s, int) {
+  pool_.parallel_for(step.segments.size(), [&](std::size_t s, int) {
     const AttentionSegment& segment = step.segments[s];
     const auto window = static_cast<std::size_t>(window_);
     const std::size_t skip = segment.rows > window ? segment.rows - window : 0;

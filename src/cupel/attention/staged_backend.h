@@ -20,7 +20,7 @@ class StagedBackend : public AttentionBackend {
   int open() final;
   void close(int slot) final;
   int fork(int from, std::int64_t length) final;
-  void attend(ThreadPool& pool, const AttentionStep& step) final;
+  void attend(const AttentionStep& step) final;
   void read_window(int slot, int layer, std::int64_t position, float* out) const final;
   void read_entry(int slot, int layer, std::int64_t entry, float* out) const final;
   std::size_t bytes_in_use() const final;
@@ -30,7 +30,8 @@ class StagedBackend : public AttentionBackend {
   const RowStore& rows(int layer) const { return *layers_[static_cast<std::size_t>(layer)].rows; }
 
  protected:
-  StagedBackend(Numerics numerics, const ModelConfig& config, IndexForm index_form);
+  StagedBackend(ThreadPool& pool, Numerics numerics, const ModelConfig& config,
+                IndexForm index_form);
   // Derived constructors give each layer its rows.
   void set_rows(int layer, std::unique_ptr<RowStore> rows);
 
@@ -49,8 +50,9 @@ class StagedBackend : public AttentionBackend {
     }
   };
 
-  std::vector<std::byte> stage(ThreadPool& pool, const AttentionStep& step, Layer& layer) const;
+  std::vector<std::byte> stage(const AttentionStep& step, Layer& layer) const;
 
+  ThreadPool& pool_;
   Numerics numerics_;
   std::size_t heads_, index_heads_, index_topk_;
   int window_;

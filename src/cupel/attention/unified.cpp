@@ -195,8 +195,9 @@ bool UnifiedRows::owners_agree() const {
   return blocks_.numbers().agrees(counted);
 }
 
-UnifiedBackend::UnifiedBackend(KvDtype dtype, Numerics numerics, const ModelConfig& config)
-    : StagedBackend(numerics, config, IndexForm::kFp8) {
+UnifiedBackend::UnifiedBackend(ThreadPool& pool, KvDtype dtype, Numerics numerics,
+                               const ModelConfig& config)
+    : StagedBackend(pool, numerics, config, IndexForm::kFp8) {
   UnifiedRowForm form = UnifiedRowForm::kBf16;
   if (dtype == KvDtype::kFp8E4m3) {
     form = UnifiedRowForm::kFp8;

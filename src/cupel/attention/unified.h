@@ -88,7 +88,7 @@ class UnifiedRows final : public RowStore {
 
 class UnifiedBackend final : public StagedBackend {
  public:
-  UnifiedBackend(KvDtype dtype, Numerics numerics, const ModelConfig& config);
+  UnifiedBackend(ThreadPool& pool, KvDtype dtype, Numerics numerics, const ModelConfig& config);
 
  protected:
   void list_keys(const QueryKeys& keys, std::vector<const float*>& list) const override;

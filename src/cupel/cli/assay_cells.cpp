@@ -131,7 +131,7 @@ void check_cells(const AssayFlags& flags, const Task& task, const std::vector<As
       check_prompts(task, Tokenizer::load(cell.model / "tokenizer.json"), *config);
       checked = cell.model;
     }
-    make_backend(cell.kind, options.network.kv_dtype, options.network.numerics, *config);
+    check_backend(cell.kind, options.network.kv_dtype, *config);
   }
 }
 

@@ -46,8 +46,12 @@ void require_range(const char* option, int value, int least) {
 }  // namespace
 
 Engine::Engine(const EngineOptions& options)
+    : Engine(options, make_executor(options.device, options.threads), make_backend) {}
+
+Engine::Engine(const EngineOptions& options, std::unique_ptr<Executor> executor,
+               const BackendFactory& backends)
     : options_(options),
-      pool_(options.threads),
+      executor_(std::move(executor)),
       tokenizer_(Tokenizer::load(options.model / "tokenizer.json")),
       sampler_({}) {
   require_range("max_running", options.max_running, 1);
@@ -55,7 +59,7 @@ Engine::Engine(const EngineOptions& options)
   require_range("prefill_chunk", options.prefill_chunk, 0);
   require_baseline_isa();
   const Checkpoint checkpoint(options.model);
-  network_ = std::make_unique<Network>(checkpoint, options.network, pool_);
+  network_ = std::make_unique<Network>(checkpoint, options.network, *executor_, backends);
   sampler_ = Sampler(tokens_that_exist(tokenizer_, config().vocab_size, options.model));
   fingerprint_ = fmt::format("{} tokenizer={}", network_->fingerprint(),
                              hash_hex(read_file(options.model / "tokenizer.json")));

@@ -1,6 +1,6 @@
 // The engine: a loaded model, its tokenizer, and text generation for many requests at once.
 //
-// One thread submits, cancels and steps (EngineThread makes one of many); the pool inside computes.
+// One thread submits, cancels and steps (EngineThread makes one of many); the executor computes.
 // Outputs do not depend on which requests run together (DESIGN section 5).
 #pragma once
 
@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "cupel/base/thread_pool.h"
 #include "cupel/engine/request.h"
 #include "cupel/engine/sampler.h"
 #include "cupel/engine/scheduler.h"
@@ -27,7 +26,8 @@ struct EngineOptions {
   std::filesystem::path model;
   NetworkOptions network;
   int prefill_chunk = 512;  // prompt tokens of a sequence in one step; 0 = the whole prompt
-  int threads = 0;          // 0 = one per hardware thread
+  std::string device = "cpu";
+  int threads = 0;  // of the host; 0 = one per hardware thread
   int max_running =
       256;  // sequences that run at once, whatever concurrency a caller asks for; >= 1
   int max_waiting = 4096;           // requests that wait beyond those; >= 1
@@ -59,6 +59,10 @@ class Engine {
  public:
   // Throws InputError for a faulty checkpoint, tokenizer or option.
   explicit Engine(const EngineOptions& options);
+  // On a given executor instead of options.device and options.threads, with the attention backends
+  // that go with it.
+  Engine(const EngineOptions& options, std::unique_ptr<Executor> executor,
+         const BackendFactory& backends);
 
   // Runs the requests, at most `concurrency` at a time (0 = no limit), and calls done(index,
   // result) once for each as it ends; no other request may be under way. Throws InputError before
@@ -112,7 +116,7 @@ class Engine {
   std::vector<std::uint64_t> allowed_tokens(Sequence& s) const;
 
   EngineOptions options_;
-  ThreadPool pool_;
+  std::unique_ptr<Executor> executor_;
   Tokenizer tokenizer_;
   std::unique_ptr<Network> network_;
   Sampler sampler_;

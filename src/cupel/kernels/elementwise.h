@@ -17,7 +17,13 @@ struct HadamardParams {
 };
 void hadamard(ThreadPool& pool, const HadamardParams& params);
 
-// x = round(round(x) * factor) if round_bf16, else x * factor; in place over `count` elements.
-void scale(float* x, std::size_t count, float factor, bool round_bf16);
+// x = round(round(x) * factor) if round_bf16, else x * factor; in place.
+struct ScaleParams {
+  float* x = nullptr;  // [count]
+  std::size_t count = 0;
+  float factor = 1;
+  bool round_bf16 = false;
+};
+void scale(ThreadPool& pool, const ScaleParams& params);
 
 }  // namespace cupel

@@ -5,7 +5,6 @@
 #include <cstddef>
 
 #include "cupel/base/thread_pool.h"
-#include "cupel/kernels/packed_matrix.h"
 
 namespace cupel {
 
@@ -16,14 +15,13 @@ struct HyperMixParams {
   std::size_t rows = 0;
   std::size_t hc = 4;
   std::size_t width = 0;
-  const PackedMatrix* fn = nullptr;  // [(2 + hc) * hc, hc * width] fp32
-  const float* scale = nullptr;      // [3]
-  const float* base = nullptr;       // [(2 + hc) * hc]
+  const float* scale = nullptr;  // [3]
+  const float* base = nullptr;   // [(2 + hc) * hc]
   int sinkhorn_iters = 20;
   float hc_eps = 0;
   float norm_eps = 0;
   bool round_bf16 = false;
-  float* mixes = nullptr;  // scratch [rows, (2 + hc) * hc]
+  float* mixes = nullptr;  // [rows, (2 + hc) * hc], products of the streams with fn; overwritten
   float* mixed = nullptr;  // out [rows, width]: u
   float* post = nullptr;   // out [rows, hc]
   float* comb = nullptr;   // out [rows, hc (source), hc (destination)]
@@ -49,14 +47,13 @@ struct HyperHeadParams {
   std::size_t rows = 0;
   std::size_t hc = 4;
   std::size_t width = 0;
-  const PackedMatrix* fn = nullptr;  // [hc, hc * width] fp32
-  const float* scale = nullptr;      // [1]
-  const float* base = nullptr;       // [hc]
+  const float* scale = nullptr;  // [1]
+  const float* base = nullptr;   // [hc]
   float hc_eps = 0;
   float norm_eps = 0;
   bool round_bf16 = false;
-  float* mixes = nullptr;  // scratch [rows, hc]
-  float* mixed = nullptr;  // out [rows, width]
+  const float* mixes = nullptr;  // [rows, hc], products of the streams with fn
+  float* mixed = nullptr;        // out [rows, width]
 };
 void hyper_head(ThreadPool& pool, const HyperHeadParams& params);
 

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "cupel/base/thread_pool.h"
+#include "cupel/kernels/device_array.h"
 
 namespace cupel {
+
+class Executor;
 
 struct RopeSettings {
   std::size_t dim = 64;  // rotary elements
@@ -24,30 +27,33 @@ struct RopeSettings {
 std::vector<float> rope_frequencies(const RopeSettings& settings);
 
 // cos and sin of position * frequency for a list of positions.
-class RopeTable {
- public:
+struct RopeTable {
   RopeTable() = default;
-  RopeTable(ThreadPool& pool, std::span<const float> frequencies,
+  RopeTable(Executor& executor, std::span<const float> frequencies,
             std::span<const std::int64_t> positions);
 
-  // [dim/2] of the index-th position.
-  const float* cosines(std::size_t index) const { return cosines_.data() + index * pairs_; }
-  const float* sines(std::size_t index) const { return sines_.data() + index * pairs_; }
-  std::size_t dim() const { return 2 * pairs_; }
-
- private:
-  std::size_t pairs_ = 0;
-  std::vector<float> cosines_, sines_;
+  std::size_t dim = 0;                // rotary elements
+  DeviceArray<float> cosines, sines;  // [positions, dim/2]
 };
 
-// Rotates the last table.dim() elements of each vector, in place.
+struct RopeTableParams {
+  std::span<const float> frequencies;       // [dim/2], on the host
+  std::span<const std::int64_t> positions;  // on the host
+  float* cosines = nullptr;                 // out [positions, dim/2]
+  float* sines = nullptr;                   // out [positions, dim/2]
+};
+void rope_table(ThreadPool& pool, const RopeTableParams& params);
+
+// Rotates the last `dim` elements of each vector, in place.
 struct RopeParams {
   float* x = nullptr;       // [rows, vectors, width]
-  std::size_t rows = 0;     // row r is at the r-th position of the table
+  std::size_t rows = 0;     // row r is at the r-th position of the table below
   std::size_t vectors = 1;  // heads
   std::size_t width = 0;
-  const RopeTable* table = nullptr;
-  bool inverse = false;  // multiply by the conjugate
+  std::size_t dim = 0;             // of the table
+  const float* cosines = nullptr;  // [rows, dim/2]
+  const float* sines = nullptr;    // [rows, dim/2]
+  bool inverse = false;            // multiply by the conjugate
   bool round_bf16 = false;
 };
 void rope(ThreadPool& pool, const RopeParams& params);

@@ -2,11 +2,9 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
-#include "cupel/base/thread_pool.h"
+#include "cupel/kernels/executor.h"
 #include "cupel/kernels/numerics.h"
-#include "cupel/kernels/rope.h"
 #include "cupel/model/step.h"
 #include "cupel/model/weights.h"
 
@@ -20,12 +18,12 @@ struct CompressorSettings {
   std::span<const float> rope_frequencies;
 };
 
-CompressorState fresh_compressor_state(int ratio, std::size_t dim);
+CompressorState fresh_compressor_state(DeviceMemory& memory, int ratio, std::size_t dim);
 
 // Feeds x [rows, hidden] token by token into the states of the segments (states[s] belongs to
 // segment s) and returns the entries they complete, [completed, dim], segment by segment: normed
 // and rotated at the first token of the window, not quantised.
-std::vector<float> compress(ThreadPool& pool, const CompressorSettings& settings,
+DeviceArray<float> compress(Executor& executor, const CompressorSettings& settings,
                             const CompressorWeights& weights, const StepContext& step,
                             std::span<CompressorState* const> states, const float* x);
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "cupel/attention/backend.h"
-#include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/config.h"
+#include "cupel/kernels/executor.h"
 #include "cupel/kernels/numerics.h"
 #include "cupel/model/step.h"
 #include "cupel/model/weights.h"
@@ -23,6 +23,6 @@ struct LatentAttentionParams {
   const float* x = nullptr;  // [rows, hidden], attn-normed
   float* out = nullptr;      // [rows, hidden]
 };
-void latent_attention(ThreadPool& pool, const LatentAttentionParams& params);
+void latent_attention(Executor& executor, const LatentAttentionParams& params);
 
 }  // namespace cupel

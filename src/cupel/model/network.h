@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "cupel/attention/backend.h"
-#include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/checkpoint.h"
 #include "cupel/checkpoint/weight_source.h"
+#include "cupel/kernels/executor.h"
 #include "cupel/kernels/numerics.h"
 #include "cupel/model/sequence_store.h"
 #include "cupel/model/step.h"
@@ -37,9 +37,9 @@ struct SegmentInput {
 
 // Mixture weights of one half-block and the mixed input.
 struct HyperMix {
-  std::vector<float> mixed;  // [rows, hidden]: u
-  std::vector<float> post;   // [rows, hc]
-  std::vector<float> comb;   // [rows, hc, hc]
+  DeviceArray<float> mixed;  // [rows, hidden]: u
+  DeviceArray<float> post;   // [rows, hc]
+  DeviceArray<float> comb;   // [rows, hc, hc]
 };
 
 enum class Half { kAttention, kMoe };
@@ -52,7 +52,10 @@ std::string describe(const FaultOrigin& origin);
 
 class Network final : public SequenceStore {
  public:
-  Network(const WeightSource& source, const NetworkOptions& options, ThreadPool& pool);
+  // The executor must outlive the network. `backends` makes the attention backend that goes with
+  // it.
+  Network(const WeightSource& source, const NetworkOptions& options, Executor& executor,
+          const BackendFactory& backends = make_backend);
 
   SequenceState open() override;
   void close(SequenceState& state) override;
@@ -69,16 +72,16 @@ class Network final : public SequenceStore {
                              const StepTaps* taps = nullptr,
                              std::vector<FaultOrigin>* origins = nullptr);
 
-  // The parts of a block, for tests and comparisons that start from given values. `streams` is
-  // [rows, hc, hidden].
+  // The parts of a block, for tests and comparisons that start from given values. Addresses are
+  // the device's; `streams` is [rows, hc, hidden].
   StepContext make_step(std::span<const SegmentInput> inputs, const StepTaps* taps = nullptr) const;
-  std::vector<float> embed(const StepContext& step) const;
+  DeviceArray<float> embed(const StepContext& step) const;
   HyperMix mix(int layer, Half half, const float* streams, std::size_t rows) const;
   // Attention or MoE output [rows, hidden] for a mixed input u; attention stores the rows' keys.
-  std::vector<float> half(int layer, Half half, const StepContext& step, const HyperMix& mix);
+  DeviceArray<float> half(int layer, Half half, const StepContext& step, const HyperMix& mix);
   void join(const HyperMix& mix, const float* y, float* streams, std::size_t rows) const;
-  std::vector<float> final_hidden(const float* streams, std::size_t rows) const;  // [rows, hidden]
-  std::vector<float> logits(const float* hidden, std::size_t rows) const;         // [rows, vocab]
+  DeviceArray<float> final_hidden(const float* streams, std::size_t rows) const;  // [rows, hidden]
+  DeviceArray<float> logits(const float* hidden, std::size_t rows) const;         // [rows, vocab]
 
   const ModelConfig& config() const { return config_; }
   AttentionBackend& backend() { return *backend_; }
@@ -87,11 +90,14 @@ class Network final : public SequenceStore {
   std::size_t weight_bytes() const { return weights_.bytes; }
 
  private:
+  // fn . flatten(streams), [rows, outputs of fn].
+  DeviceArray<float> hyper_products(const HyperWeights& hyper, const float* streams,
+                                    std::size_t rows) const;
   bool compressed(int layer) const { return config_.kind(layer) != LayerKind::kSlidingOnly; }
 
   ModelConfig config_;
   NetworkOptions options_;
-  ThreadPool& pool_;
+  Executor& executor_;
   NetworkWeights weights_;
   std::unique_ptr<AttentionBackend> backend_;
   std::vector<float> plain_frequencies_, compressed_frequencies_;

@@ -10,16 +10,14 @@
 
 #include "cupel/attention/backend.h"
 #include "cupel/checkpoint/config.h"
+#include "cupel/kernels/device_array.h"
 #include "cupel/kernels/rope.h"
 
 namespace cupel {
 
-// The pending rows of one compressor (spec section 4): values and gates with ape added. Ratio 4:
-// rows 0..3 are the last complete window, 4..7 the one being filled. Ratio 128: the one being
-// filled.
+// The pending rows of one compressor (kernels/compress_windows.h): values and gates with ape added.
 struct CompressorState {
-  std::vector<float> values, gates;  // [rows, C]
-  bool has_previous = false;         // ratio 4: rows 0..3 hold a window
+  DeviceArray<float> values, gates;  // [compressor_state_rows(ratio), C]
 };
 
 // Everything a sequence carries from step to step besides the rows its backend stores.
@@ -60,7 +58,7 @@ struct StepTaps {
 
 // The rows of a step with everything the layers derive from positions alone.
 struct StepContext {
-  std::vector<std::int32_t> ids;  // [rows]
+  DeviceArray<std::int32_t> ids;  // [rows]
   std::vector<Segment> segments;
   std::vector<AttentionSegment> attention_segments;
   std::vector<std::int64_t> positions;  // [rows]
@@ -68,7 +66,7 @@ struct StepContext {
   RopeTable compressed_rope;            // rows' positions, base compress_rope_theta, YaRN
   const StepTaps* taps = nullptr;
 
-  std::size_t rows() const { return ids.size(); }
+  std::size_t rows() const { return positions.size(); }
 };
 
 }  // namespace cupel

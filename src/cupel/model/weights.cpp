@@ -25,16 +25,16 @@ std::vector<T> elements(std::span<const std::byte> bytes) {
   return values;
 }
 
-PackedMatrix::Format format_of(Dtype dtype) {
+Matrix::Format format_of(Dtype dtype) {
   switch (dtype) {
     case Dtype::kI8:
-      return PackedMatrix::Format::kFp4;
+      return Matrix::Format::kFp4;
     case Dtype::kF8E4M3:
-      return PackedMatrix::Format::kFp8;
+      return Matrix::Format::kFp8;
     case Dtype::kBF16:
-      return PackedMatrix::Format::kBf16;
+      return Matrix::Format::kBf16;
     default:
-      return PackedMatrix::Format::kF32;
+      return Matrix::Format::kF32;
   }
 }
 
@@ -42,23 +42,24 @@ PackedMatrix::Format format_of(Dtype dtype) {
 // tensor is held twice.
 class Loader {
  public:
-  Loader(const WeightSource& source, ThreadPool& pool, WeightsForm form)
-      : source_(source), pool_(pool), in_place_(form == WeightsForm::kMap && source.map()) {}
+  Loader(const WeightSource& source, Executor& executor, WeightsForm form)
+      : source_(source),
+        executor_(executor),
+        in_place_(form == WeightsForm::kMap && source.map()) {}
 
-  std::vector<float> vector(const std::string& name) const {
+  DeviceArray<float> vector(const std::string& name) const {
     const Tensor& tensor = source_.tensor(name);
     const LentBytes lent = all(tensor);
-    if (tensor.dtype == Dtype::kF32) return elements<float>(lent.bytes());
+    if (tensor.dtype == Dtype::kF32) return {executor_, elements<float>(lent.bytes())};
     std::vector<float> values;
     for (const std::uint16_t bits : elements<std::uint16_t>(lent.bytes())) {
       values.push_back(bf16_to_float(bits));
     }
-    return values;
+    return {executor_, values};
   }
 
   // A linear weight in whatever form it is stored, its rows [row, row + rows) only (0 = all).
-  void matrix(const std::string& prefix, PackedMatrix& out, std::size_t row = 0,
-              std::size_t rows = 0) {
+  void matrix(const std::string& prefix, Weight& out, std::size_t row = 0, std::size_t rows = 0) {
     matrix_of(source_.tensor(prefix + ".weight"), prefix, out, row, rows);
   }
 
@@ -111,9 +112,9 @@ class Loader {
     matrix(prefix + "gate", out.gate);
     if (hash) {
       const LentBytes lent = all(source_.tensor(prefix + "gate.tid2eid"));
-      for (const std::int64_t id : elements<std::int64_t>(lent.bytes())) {
-        out.tid2eid.push_back(static_cast<std::int32_t>(id));
-      }
+      const auto stored = elements<std::int64_t>(lent.bytes());
+      const std::vector<std::int32_t> ids(stored.begin(), stored.end());
+      out.tid2eid = {executor_, ids};
     } else {
       out.bias = vector(prefix + "gate.bias");
     }
@@ -124,29 +125,30 @@ class Loader {
     expert(prefix + "shared_experts", out.shared.emplace_back());
   }
 
-  std::vector<std::uint16_t> embedding() {
+  DeviceArray<std::uint16_t> embedding() {
     const Tensor& tensor = source_.tensor("embed.weight");
-    std::vector<std::uint16_t> values(tensor.bytes() / sizeof(std::uint16_t));
+    DeviceArray<std::uint16_t> values(executor_, tensor.bytes() / sizeof(std::uint16_t));
     bytes_ += tensor.bytes();
     for (std::size_t begin = 0; begin < tensor.bytes(); begin += kJobBytes) {
       const LentBytes lent =
           source_.read(tensor, begin, std::min(kJobBytes, tensor.bytes() - begin));
-      std::memcpy(reinterpret_cast<std::byte*>(values.data()) + begin, lent.bytes().data(),
-                  lent.bytes().size());
+      executor_.to_device(values.data() + begin / sizeof(std::uint16_t), lent.bytes().data(),
+                          lent.bytes().size());
     }
     return values;
   }
 
-  // Runs what the functions above have set up. The matrices must not have moved since.
+  // Runs what the functions above have set up.
   void fill() {
-    const auto shares = static_cast<std::size_t>(pool_.threads());
+    ThreadPool& pool = executor_.host_threads();
+    const auto shares = static_cast<std::size_t>(pool.threads());
     std::vector<Job> jobs;
     // As linear() deals out panels: the thread that will read them touches them first.
     for (std::size_t share = 0; share < shares; ++share) {
       for (const Job& matrix : matrices_) {
         const std::size_t panels = matrix.matrix->panels();
-        const std::size_t step = std::max<std::size_t>(
-            1, kJobBytes / (matrix.matrix->row_bytes() * PackedMatrix::kPanel));
+        const std::size_t step =
+            std::max<std::size_t>(1, kJobBytes / (matrix.matrix->row_bytes() * Matrix::kPanel));
         const std::size_t end = panels * (share + 1) / shares;
         for (std::size_t panel = panels * share / shares; panel < end; panel += step) {
           Job job = matrix;
@@ -156,7 +158,7 @@ class Loader {
         }
       }
     }
-    pool_.parallel_for(jobs.size(), [&](std::size_t i, int) { run(jobs[i]); });
+    pool.parallel_for(jobs.size(), [&](std::size_t i, int) { run(jobs[i]); });
     for (const Job& job : matrices_) bytes_ += job.matrix->bytes();
   }
 
@@ -167,7 +169,7 @@ class Loader {
   static constexpr std::size_t kJobBytes = std::size_t{1} << 20;
 
   struct Job {
-    PackedMatrix* matrix;
+    Matrix* matrix;
     const Tensor* weight;
     const Tensor* fp4_scale;  // E8M0; nullptr: none
     std::size_t first_row;    // of the tensor
@@ -176,50 +178,52 @@ class Loader {
 
   LentBytes all(const Tensor& tensor) const { return source_.read(tensor, 0, tensor.bytes()); }
 
-  void matrix_of(const Tensor& weight, const std::string& prefix, PackedMatrix& out,
-                 std::size_t row, std::size_t rows) {
-    using Format = PackedMatrix::Format;
+  void matrix_of(const Tensor& weight, const std::string& prefix, Weight& out, std::size_t row,
+                 std::size_t rows) {
+    using Format = Matrix::Format;
     const Format format = format_of(weight.dtype);
     if (rows == 0) rows = static_cast<std::size_t>(weight.shape[0]);
     const auto stored_k = static_cast<std::size_t>(weight.shape[1]);
     const std::size_t k = format == Format::kFp4 ? 2 * stored_k : stored_k;
-    const std::size_t row_bytes = PackedMatrix::row_bytes(format, k);
+    const std::size_t row_bytes = Matrix::row_bytes(format, k);
     const Tensor* scale = format == Format::kFp4 || format == Format::kFp8
                               ? &source_.tensor(prefix + ".scale")
                               : nullptr;
     const bool e8m0 = scale != nullptr && scale->dtype == Dtype::kF8E8M0;
-    const std::size_t groups = k / PackedMatrix::kFp4Group;
+    const std::size_t groups = k / Matrix::kFp4Group;
     if (in_place_ && (format != Format::kFp4 || e8m0)) {
-      out = PackedMatrix::in_place(
+      out = executor_.map_matrix(
           format, rows, k, weight.data.data() + row * row_bytes,
           format == Format::kFp4 ? scale->data.data() + row * groups : nullptr);
-    } else {
-      out = PackedMatrix::zero(format, rows, k);
-      matrices_.push_back({&out, &weight, e8m0 && format == Format::kFp4 ? scale : nullptr, row});
     }
-    if (format == Format::kFp8) out.set_fp8_scales(fp8_scales(weight, *scale, row, rows, k));
-    if (format == Format::kFp4 && !e8m0) {
-      const auto codes = e8m0_codes(*scale);
-      out.pack_fp4_scales(0, out.panels(), codes.data() + row * groups);
+    if (!out) {
+      out = executor_.make_matrix(format, rows, k);
+      matrices_.push_back(
+          {out.get(), &weight, e8m0 && format == Format::kFp4 ? scale : nullptr, row});
+      if (format == Format::kFp4 && !e8m0) {
+        const auto codes = e8m0_codes(*scale);
+        out->pack_fp4_scales(0, out->panels(), codes.data() + row * groups);
+      }
     }
+    if (format == Format::kFp8) out->set_fp8_scales(fp8_scales(weight, *scale, row, rows, k));
   }
 
   void run(const Job& job) {
-    PackedMatrix& m = *job.matrix;
-    const std::size_t first = job.panel_begin * PackedMatrix::kPanel;
-    const std::size_t rows = std::min(m.n(), job.panel_end * PackedMatrix::kPanel) - first;
+    Matrix& m = *job.matrix;
+    const std::size_t first = job.panel_begin * Matrix::kPanel;
+    const std::size_t rows = std::min(m.n(), job.panel_end * Matrix::kPanel) - first;
     const auto lend = [&](const Tensor& tensor, std::size_t row_bytes) {
       return source_.read(tensor, (job.first_row + first) * row_bytes, rows * row_bytes);
     };
     {
       const LentBytes codes = lend(*job.weight, m.row_bytes());
-      if (m.format() == PackedMatrix::Format::kFp8) {
+      if (m.format() == Matrix::Format::kFp8) {
         check_finite(*job.weight, codes.bytes(), (job.first_row + first) * m.row_bytes());
       }
       m.pack_codes(job.panel_begin, job.panel_end, codes.bytes().data());
     }
     if (job.fp4_scale != nullptr) {
-      const LentBytes scales = lend(*job.fp4_scale, m.k() / PackedMatrix::kFp4Group);
+      const LentBytes scales = lend(*job.fp4_scale, m.k() / Matrix::kFp4Group);
       m.pack_fp4_scales(job.panel_begin, job.panel_end, scales.bytes().data());
     }
   }
@@ -253,7 +257,7 @@ class Loader {
 
   std::vector<float> fp8_scales(const Tensor& weight, const Tensor& scale, std::size_t row,
                                 std::size_t rows, std::size_t k) const {
-    constexpr std::size_t kBlock = PackedMatrix::kFp8Block;
+    constexpr std::size_t kBlock = Matrix::kFp8Block;
     const std::size_t blocks = (k + kBlock - 1) / kBlock;
     if (row % kBlock != 0) {
       // A group of rows that starts inside a block: the panels' scales would straddle blocks.
@@ -275,7 +279,7 @@ class Loader {
   }
 
   const WeightSource& source_;
-  ThreadPool& pool_;
+  Executor& executor_;
   bool in_place_;
   std::vector<Job> matrices_;  // to be packed, all panels
   std::size_t bytes_ = 0;
@@ -289,9 +293,9 @@ WeightsForm parse_weights_form(std::string_view name) {
   throw InputError("--weights", "repack or map", name);
 }
 
-NetworkWeights load_weights(const WeightSource& source, ThreadPool& pool, WeightsForm form) {
+NetworkWeights load_weights(const WeightSource& source, Executor& executor, WeightsForm form) {
   const ModelConfig& config = source.config();
-  Loader loader(source, pool, form);
+  Loader loader(source, executor, form);
   NetworkWeights w;
   w.embedding = loader.embedding();
   w.layers.resize(size(config.layers));

@@ -1,5 +1,5 @@
-// The weights of the target network (spec section 2.2): repacked once, or used in the published
-// layout from the checkpoint's map.
+// The weights of the target network (spec section 2.2), where an executor works on them: repacked
+// once, or used in the published layout from the checkpoint's map.
 #pragma once
 
 #include <cstdint>
@@ -8,70 +8,71 @@
 #include <string_view>
 #include <vector>
 
-#include "cupel/base/thread_pool.h"
 #include "cupel/checkpoint/weight_source.h"
-#include "cupel/kernels/packed_matrix.h"
+#include "cupel/kernels/executor.h"
 
 namespace cupel {
 
+using Weight = std::unique_ptr<Matrix>;
+
 struct HyperWeights {
-  PackedMatrix fn;           // [(2 + hc) * hc, hc * hidden]; [hc, hc * hidden] for the head
-  std::vector<float> base;   // [(2 + hc) * hc] or [hc]
-  std::vector<float> scale;  // [3] or [1]
+  Weight fn;                 // [(2 + hc) * hc, hc * hidden]; [hc, hc * hidden] for the head
+  DeviceArray<float> base;   // [(2 + hc) * hc] or [hc]
+  DeviceArray<float> scale;  // [3] or [1]
 };
 
 // R = ratio, D = 512 (main) or 128 (indexer), C = 2 D for ratio 4, D for ratio 128.
 struct CompressorWeights {
-  PackedMatrix wkv, wgate;  // [C, hidden]
-  std::vector<float> ape;   // [R, C]
-  std::vector<float> norm;  // [D]
+  Weight wkv, wgate;        // [C, hidden]
+  DeviceArray<float> ape;   // [R, C]
+  DeviceArray<float> norm;  // [D]
 };
 
 struct IndexerWeights {
-  PackedMatrix wq_b;          // [index_heads * 128, q_rank]
-  PackedMatrix weights_proj;  // [index_heads, hidden]
+  Weight wq_b;          // [index_heads * 128, q_rank]
+  Weight weights_proj;  // [index_heads, hidden]
   CompressorWeights compressor;
 };
 
 struct AttentionWeights {
-  PackedMatrix wq_a;                            // [q_rank, hidden]
-  PackedMatrix wq_b;                            // [heads * 512, q_rank]
-  PackedMatrix wkv;                             // [512, hidden]
-  std::vector<PackedMatrix> wo_a;               // o_groups of [o_rank, heads * 512 / o_groups]
-  PackedMatrix wo_b;                            // [hidden, o_groups * o_rank]
-  std::vector<float> q_norm;                    // [q_rank]
-  std::vector<float> kv_norm;                   // [512]
-  std::vector<float> sink;                      // [heads]
+  Weight wq_a;                                  // [q_rank, hidden]
+  Weight wq_b;                                  // [heads * 512, q_rank]
+  Weight wkv;                                   // [512, hidden]
+  std::vector<Weight> wo_a;                     // o_groups of [o_rank, heads * 512 / o_groups]
+  Weight wo_b;                                  // [hidden, o_groups * o_rank]
+  DeviceArray<float> q_norm;                    // [q_rank]
+  DeviceArray<float> kv_norm;                   // [512]
+  DeviceArray<float> sink;                      // [heads]
   std::optional<CompressorWeights> compressor;  // ratio 4 and 128
   std::optional<IndexerWeights> indexer;        // ratio 4
 };
 
 struct ExpertWeights {
-  PackedMatrix w1, w3;  // gate, up: [width, hidden]
-  PackedMatrix w2;      // down: [hidden, width]
+  Weight w1, w3;  // gate, up: [width, hidden]
+  Weight w2;      // down: [hidden, width]
 };
 
 struct MoeWeights {
-  PackedMatrix gate;                  // [experts, hidden], fp32
-  std::vector<float> bias;            // [experts]; empty in hash layers
-  std::vector<std::int32_t> tid2eid;  // [vocab, experts_per_token]; hash layers only
+  Weight gate;                        // [experts, hidden], fp32
+  DeviceArray<float> bias;            // [experts]; empty in hash layers
+  DeviceArray<std::int32_t> tid2eid;  // [vocab, experts_per_token]; hash layers only
   std::vector<ExpertWeights> experts;
   std::vector<ExpertWeights> shared;  // one an shared expert
 };
 
 struct LayerWeights {
   HyperWeights hc_attn, hc_ffn;
-  std::vector<float> attn_norm, ffn_norm;  // [hidden]
+  DeviceArray<float> attn_norm, ffn_norm;  // [hidden]
   AttentionWeights attention;
   MoeWeights moe;
 };
 
 struct NetworkWeights {
-  std::vector<std::uint16_t> embedding;  // [vocab, hidden] bf16
+  DeviceArray<std::uint16_t> embedding;  // [vocab, hidden] bf16
   std::vector<LayerWeights> layers;
   HyperWeights hc_head;
-  std::vector<float> norm;  // [hidden]
-  PackedMatrix head;        // [vocab, hidden], fp32 arithmetic
+  DeviceArray<float> norm;  // [hidden]
+  Weight head;              // [vocab, hidden], fp32 arithmetic
 
   // Bytes held; of a map in use, not its own.
   std::size_t bytes = 0;
@@ -89,7 +90,7 @@ WeightsForm parse_weights_form(std::string_view name);
 
 // Throws InputError for a weight code that is NaN (kRepack: all are read; kMap: none) and for FP4
 // scales that are no powers of two.
-NetworkWeights load_weights(const WeightSource& source, ThreadPool& pool,
+NetworkWeights load_weights(const WeightSource& source, Executor& executor,
                             WeightsForm form = WeightsForm::kRepack);
 
 }  // namespace cupel

@@ -115,10 +115,11 @@ ModelNumerics measure_numerics(const std::filesystem::path& folder,
                                const NumericsOptions& options) {
   const Checkpoint checkpoint(folder);
   const Tokenizer tokenizer = Tokenizer::load(folder / "tokenizer.json");
-  ThreadPool pool(options.threads);
+  const auto executor = make_executor("cpu", options.threads);
   Network network(checkpoint,
-                  {.backend = BackendKind::kReference, .numerics = Numerics::kReference}, pool);
-  ActivationCollector collector(checkpoint, pool);
+                  {.backend = BackendKind::kReference, .numerics = Numerics::kReference},
+                  *executor);
+  ActivationCollector collector(checkpoint, executor->host_threads());
   const StepTaps taps = collector.taps();
   ModelNumerics out;
   out.index_topk = checkpoint.config().index_topk;

@@ -29,10 +29,12 @@ void hadamard(ThreadPool& pool, const HadamardParams& p) {
   });
 }
 
-void scale(float* x, std::size_t count, float factor, bool round) {
-  for (std::size_t i = 0; i < count; ++i) {
-    x[i] = round ? round_bf16(round_bf16(x[i]) * factor) : x[i] * factor;
-  }
+void scale(ThreadPool& pool, const ScaleParams& p) {
+  parallel_rows(pool, p.count, 4096, [&](std::size_t first, std::size_t last) {
+    for (std::size_t i = first; i < last; ++i) {
+      p.x[i] = p.round_bf16 ? round_bf16(round_bf16(p.x[i]) * p.factor) : p.x[i] * p.factor;
+    }
+  });
 }
 
 }  // namespace cupel

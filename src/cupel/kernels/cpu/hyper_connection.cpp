@@ -5,7 +5,6 @@
 
 #include "cupel/formats/bf16.h"
 #include "cupel/kernels/exp.h"
-#include "cupel/kernels/linear.h"
 #include "cupel/kernels/norm.h"
 #include "cupel/kernels/rows.h"
 
@@ -64,12 +63,6 @@ float inverse_rms(const float* streams, std::size_t count, float eps) {
 
 void hyper_mix(ThreadPool& pool, const HyperMixParams& p) {
   const std::size_t flat = p.hc * p.width, outputs = (2 + p.hc) * p.hc;
-  linear(pool, {.x = p.streams,
-                .x_stride = flat,
-                .rows = p.rows,
-                .weight = p.fn,
-                .out = p.mixes,
-                .out_stride = outputs});
   parallel_rows(pool, p.rows, 16, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r) {
       const float* x = p.streams + r * flat;
@@ -126,12 +119,6 @@ void hyper_join(ThreadPool& pool, const HyperJoinParams& p) {
 
 void hyper_head(ThreadPool& pool, const HyperHeadParams& p) {
   const std::size_t flat = p.hc * p.width;
-  linear(pool, {.x = p.streams,
-                .x_stride = flat,
-                .rows = p.rows,
-                .weight = p.fn,
-                .out = p.mixes,
-                .out_stride = p.hc});
   parallel_rows(pool, p.rows, 16, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r) {
       const float* x = p.streams + r * flat;

@@ -147,7 +147,7 @@ HWY_INLINE void few_rows(const PanelCodes* panels, const float* x, std::size_t x
 }
 
 // Writes what a panel adds up to: `rows` times sixteen fp32, `stride` apart, for rows from row0 on.
-void store_panel(const LinearParams& p, std::size_t panel, std::size_t row0, std::size_t rows,
+void store_panel(const Product& p, std::size_t panel, std::size_t row0, std::size_t rows,
                  float* totals, std::size_t stride) {
   const std::size_t columns = std::min(kPanel, p.weight->n() - panel * kPanel);
   for (std::size_t r = 0; r < rows; ++r) {
@@ -166,7 +166,7 @@ void store_panel(const LinearParams& p, std::size_t panel, std::size_t row0, std
 template <std::size_t Panels, std::size_t Rows>
 void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, float* totals) {
   constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
-  const LinearParams& p = *u.product;
+  const Product& p = *u.product;
   const std::size_t k = p.weight->k(), blocks = k / kGroup;
   for (std::size_t block = 0; block < blocks; ++block) {
     bool exact = true;
@@ -187,7 +187,7 @@ void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, float* tot
 
 template <typename Format, std::size_t Panels, std::size_t Rows, bool kScaleSum>
 void few_rows_panels(const LinearUnit& u, std::size_t panel) {
-  const LinearParams& p = *u.product;
+  const Product& p = *u.product;
   const PackedMatrix& w = *p.weight;
   HWY_ALIGN float totals[Panels * Rows * kPanel] = {};
   const std::size_t depth = w.is_in_place() ? kInPlaceDepth : w.k();
@@ -303,7 +303,7 @@ void decode(const PackedMatrix& w, const PanelCodes& panel, std::size_t count, f
 // rows stays in the second-level cache for all panels, the decoded panels in the first for all
 // rows.
 void tiles_unit(const LinearUnit& u) {
-  const LinearParams& p = *u.product;
+  const Product& p = *u.product;
   const PackedMatrix& w = *p.weight;
   const RowTiles tiles(p.rows, kTileRows);
   const std::size_t first_row = tiles.begin(u.tile_begin), last_row = tiles.begin(u.tile_end);

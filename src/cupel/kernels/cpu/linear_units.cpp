@@ -14,14 +14,27 @@ constexpr std::size_t kPackDepth = 64;
 
 // What is decided for a whole product.
 struct Plan {
-  const LinearParams* product;
+  const Product* product;
   bool scale_sums = false;
   bool tiles = false;
   bool integers = false;
   std::size_t packed_at = 0;  // of its packed rows or integers, in words of 32 bits
 };
 
-bool scale_sums(const LinearParams& p) {
+Product product_of(const LinearParams& p) {
+  const std::size_t begin = p.row_range == nullptr ? 0 : static_cast<std::size_t>(p.row_range[0]);
+  const std::size_t end =
+      p.row_range == nullptr ? p.rows : static_cast<std::size_t>(p.row_range[1]);
+  return {.x = p.x + begin * p.x_stride,
+          .x_stride = p.x_stride,
+          .rows = end - begin,
+          .weight = static_cast<const PackedMatrix*>(p.weight),
+          .out = p.out + begin * p.out_stride,
+          .out_stride = p.out_stride,
+          .round_bf16 = p.round_bf16};
+}
+
+bool scale_sums(const Product& p) {
   if (p.weight->scales() != PackedMatrix::Scales::kModerate) return false;
   for (std::size_t r = 0; r < p.rows; ++r) {
     if (!linear_moderate_inputs(p.x + r * p.x_stride, p.weight->k())) return false;
@@ -30,7 +43,7 @@ bool scale_sums(const LinearParams& p) {
 }
 
 // One tile's rows as [k][rows].
-void pack_tile(const LinearParams& p, std::size_t row, std::size_t rows, float* out) {
+void pack_tile(const Product& p, std::size_t row, std::size_t rows, float* out) {
   const std::size_t k = p.weight->k();
   for (std::size_t begin = 0; begin < k; begin += kPackDepth) {
     const std::size_t end = std::min(k, begin + kPackDepth);
@@ -57,7 +70,7 @@ Integers integers_at(float* words, std::size_t rows, std::size_t k) {
           .unit_stride = k / PackedMatrix::kFp4Group};
 }
 
-bool same_rows(const LinearParams& a, const LinearParams& b) {
+bool same_rows(const Product& a, const Product& b) {
   return a.x == b.x && a.x_stride == b.x_stride && a.rows == b.rows &&
          a.weight->k() == b.weight->k();
 }
@@ -71,17 +84,20 @@ float* packed_rows(std::size_t floats) {
 
 }  // namespace
 
-void linear(ThreadPool& pool, std::span<const LinearParams> products) {
+void linear(ThreadPool& pool, std::span<const LinearParams> params) {
+  std::vector<Product> products;
+  products.reserve(params.size());
+  for (const LinearParams& p : params) products.push_back(product_of(p));
   const std::size_t tile_rows = linear_tile_rows();
   std::vector<Plan> plans;
   struct PackJob {
-    const LinearParams* product;
+    const Product* product;
     std::size_t tile, at;  // a tile of rows; or all rows to integers
     bool integers;
   };
   std::vector<PackJob> packs;
   std::size_t floats = 0;
-  for (const LinearParams& p : products) {
+  for (const Product& p : products) {
     if (p.rows == 0) continue;
     Plan plan{.product = &p};
     plan.tiles = p.rows > kFewRows || p.weight->scales() == PackedMatrix::Scales::kExtreme;
@@ -111,7 +127,7 @@ void linear(ThreadPool& pool, std::span<const LinearParams> products) {
   }
   float* packed = packed_rows(floats);
   pool.parallel_for(packs.size(), [&](std::size_t i, int) {
-    const LinearParams& p = *packs[i].product;
+    const Product& p = *packs[i].product;
     if (packs[i].integers) {
       const Integers to = integers_at(packed + packs[i].at, p.rows, p.weight->k());
       for (std::size_t r = 0; r < p.rows; ++r) {

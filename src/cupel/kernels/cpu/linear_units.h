@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cupel/kernels/cpu/packed_matrix.h"
 #include "cupel/kernels/linear.h"
 
 namespace cupel {
@@ -27,8 +28,19 @@ class RowTiles {
   std::size_t rows_, tiles_;
 };
 
+// LinearParams with its row range applied.
+struct Product {
+  const float* x;  // [rows, k], rows x_stride apart
+  std::size_t x_stride;
+  std::size_t rows;
+  const PackedMatrix* weight;  // [n, k]
+  float* out;                  // [rows, n], rows out_stride apart
+  std::size_t out_stride;
+  bool round_bf16;
+};
+
 struct LinearUnit {
-  const LinearParams* product = nullptr;
+  const Product* product = nullptr;
   std::size_t panel_begin = 0, panel_end = 0;
   bool scale_sums = false;  // a few rows: scales may be applied to block sums
   // With scale_sums and kFp4: the rows as integers (fp4_integers-inl.h), [rows][k/2] and

@@ -1,4 +1,4 @@
-#include "cupel/kernels/packed_matrix.h"
+#include "cupel/kernels/cpu/packed_matrix.h"
 
 #include <algorithm>
 #include <atomic>
@@ -46,12 +46,7 @@ std::size_t PackedMatrix::unit_bytes(Format format) {
   return 4;
 }
 
-std::size_t PackedMatrix::row_bytes(Format format, std::size_t k) {
-  return format == Format::kFp4 ? k / 2 : k * unit_bytes(format);
-}
-
-PackedMatrix::PackedMatrix(Format format, std::size_t n, std::size_t k)
-    : format_(format), n_(n), k_(k) {}
+PackedMatrix::PackedMatrix(Format format, std::size_t n, std::size_t k) : Matrix(format, n, k) {}
 
 PackedMatrix PackedMatrix::zero(Format format, std::size_t n, std::size_t k) {
   assert(format != Format::kFp4 || k % kFp4Group == 0);
@@ -67,16 +62,16 @@ void PackedMatrix::pack_codes(std::size_t panel_begin, std::size_t panel_end,
                               const std::byte* codes) {
   for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
     pack_rows(codes + (panel - panel_begin) * kPanel * row_bytes(), row_bytes(),
-              std::min(kPanel, n_ - panel * kPanel), row_bytes(), unit_bytes(format_),
+              std::min(kPanel, n() - panel * kPanel), row_bytes(), unit_bytes(format()),
               codes_.data() + panel * panel_bytes());
   }
 }
 
 void PackedMatrix::pack_fp4_scales(std::size_t panel_begin, std::size_t panel_end,
                                    const std::byte* scales) {
-  const std::size_t groups = k_ / kFp4Group;
+  const std::size_t groups = k() / kFp4Group;
   for (std::size_t panel = panel_begin; panel < panel_end; ++panel) {
-    const std::size_t rows = std::min(kPanel, n_ - panel * kPanel);
+    const std::size_t rows = std::min(kPanel, n() - panel * kPanel);
     const std::byte* from = scales + (panel - panel_begin) * kPanel * groups;
     pack_rows(from, groups, rows, groups, 1, fp4_scales_.data() + panel * groups * kPanel);
     if (!moderate(std::span(from, rows * groups))) std::atomic_ref(immoderate_).store(true);
@@ -84,8 +79,8 @@ void PackedMatrix::pack_fp4_scales(std::size_t panel_begin, std::size_t panel_en
 }
 
 void PackedMatrix::set_fp8_scales(std::span<const float> scales) {
-  const std::size_t blocks = (k_ + kFp8Block - 1) / kFp8Block;
-  assert(scales.size() == (n_ + kFp8Block - 1) / kFp8Block * blocks);
+  const std::size_t blocks = (k() + kFp8Block - 1) / kFp8Block;
+  assert(scales.size() == (n() + kFp8Block - 1) / kFp8Block * blocks);
   fp8_scales_.resize(panels() * blocks);
   for (std::size_t panel = 0; panel < panels(); ++panel) {
     const float* from = scales.data() + panel * kPanel / kFp8Block * blocks;
@@ -117,8 +112,8 @@ std::size_t PackedMatrix::bytes() const {
 }
 
 std::size_t PackedMatrix::stored_bytes() const {
-  const std::size_t scales = format_ == Format::kFp4 ? k_ / kFp4Group : 0;
-  return n_ * (row_bytes() + scales) + fp8_scales_.size() * sizeof(float);
+  const std::size_t scales = format() == Format::kFp4 ? k() / kFp4Group : 0;
+  return n() * (row_bytes() + scales) + fp8_scales_.size() * sizeof(float);
 }
 
 PackedMatrix PackedMatrix::fp4(std::size_t n, std::size_t k, std::span<const std::uint8_t> codes,

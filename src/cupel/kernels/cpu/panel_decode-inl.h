@@ -11,8 +11,8 @@
 #include <cstdint>
 
 #include "cupel/formats/e4m3.h"
+#include "cupel/kernels/cpu/packed_matrix.h"
 #include "cupel/kernels/cpu/simd-inl.h"
-#include "cupel/kernels/packed_matrix.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace cupel {

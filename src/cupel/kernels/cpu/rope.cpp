@@ -41,32 +41,28 @@ std::vector<float> rope_frequencies(const RopeSettings& s) {
   return freq;
 }
 
-RopeTable::RopeTable(ThreadPool& pool, std::span<const float> frequencies,
-                     std::span<const std::int64_t> positions)
-    : pairs_(frequencies.size()),
-      cosines_(positions.size() * pairs_),
-      sines_(positions.size() * pairs_) {
-  parallel_rows(pool, positions.size(), 64, [&](std::size_t first, std::size_t last) {
+void rope_table(ThreadPool& pool, const RopeTableParams& p) {
+  const std::size_t pairs = p.frequencies.size();
+  parallel_rows(pool, p.positions.size(), 64, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r) {
-      for (std::size_t i = 0; i < pairs_; ++i) {
+      for (std::size_t i = 0; i < pairs; ++i) {
         // The angle is an fp32 product (spec 3.4); its cosine and sine are then nearly exact.
-        const double angle = static_cast<float>(positions[r]) * frequencies[i];
-        cosines_[r * pairs_ + i] = static_cast<float>(std::cos(angle));
-        sines_[r * pairs_ + i] = static_cast<float>(std::sin(angle));
+        const double angle = static_cast<float>(p.positions[r]) * p.frequencies[i];
+        p.cosines[r * pairs + i] = static_cast<float>(std::cos(angle));
+        p.sines[r * pairs + i] = static_cast<float>(std::sin(angle));
       }
     }
   });
 }
 
 void rope(ThreadPool& pool, const RopeParams& p) {
-  const std::size_t dim = p.table->dim();
   parallel_rows(pool, p.rows, 32, [&](std::size_t first, std::size_t last) {
     for (std::size_t r = first; r < last; ++r) {
-      const float* cosine = p.table->cosines(r);
-      const float* sine = p.table->sines(r);
+      const float* cosine = p.cosines + r * p.dim / 2;
+      const float* sine = p.sines + r * p.dim / 2;
       for (std::size_t v = 0; v < p.vectors; ++v) {
-        float* x = p.x + (r * p.vectors + v) * p.width + p.width - dim;
-        for (std::size_t i = 0; i < dim / 2; ++i) {
+        float* x = p.x + (r * p.vectors + v) * p.width + p.width - p.dim;
+        for (std::size_t i = 0; i < p.dim / 2; ++i) {
           const float a = x[2 * i], b = x[2 * i + 1];
           const float s = p.inverse ? -sine[i] : sine[i];
           const float re = a * cosine[i] - b * s;

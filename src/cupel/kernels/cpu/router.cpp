@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "cupel/kernels/rows.h"
+
 namespace cupel {
 
 void select_topk(std::span<const float> scores, std::size_t k, std::int32_t* chosen) {
@@ -28,25 +30,38 @@ float router_score(float logit) {
   return static_cast<float>(std::sqrt(static_cast<float>(x > 20 ? x : std::log1p(std::exp(x)))));
 }
 
-void route(const RouteParams& p) {
-  std::vector<float> scores(p.logits.size());
-  for (std::size_t e = 0; e < scores.size(); ++e) scores[e] = router_score(p.logits[e]);
-  if (p.fixed != nullptr) {
-    std::copy_n(p.fixed, p.k, p.experts);
-    std::sort(p.experts, p.experts + p.k);
+namespace {
+
+void route_row(const RouteParams& p, std::size_t row) {
+  const float* logits = p.logits + row * p.experts;
+  std::int32_t* chosen = p.chosen + row * p.k;
+  float* weights = p.weights + row * p.k;
+  std::vector<float> scores(p.experts);
+  for (std::size_t e = 0; e < scores.size(); ++e) scores[e] = router_score(logits[e]);
+  if (p.by_id != nullptr) {
+    std::copy_n(p.by_id + static_cast<std::size_t>(p.ids[row]) * p.k, p.k, chosen);
+    std::sort(chosen, chosen + p.k);
   } else {
     std::vector<float> biased = scores;
     if (p.bias != nullptr) {
       for (std::size_t e = 0; e < biased.size(); ++e) biased[e] += p.bias[e];
     }
-    select_topk(biased, p.k, p.experts);
+    select_topk(biased, p.k, chosen);
   }
   float sum = 0;
   for (std::size_t i = 0; i < p.k; ++i) {
-    p.weights[i] = scores[static_cast<std::size_t>(p.experts[i])];
-    sum += p.weights[i];
+    weights[i] = scores[static_cast<std::size_t>(chosen[i])];
+    sum += weights[i];
   }
-  for (std::size_t i = 0; i < p.k; ++i) p.weights[i] = p.weights[i] / sum * p.scaling;
+  for (std::size_t i = 0; i < p.k; ++i) weights[i] = weights[i] / sum * p.scaling;
+}
+
+}  // namespace
+
+void route(ThreadPool& pool, const RouteParams& p) {
+  parallel_rows(pool, p.rows, 32, [&](std::size_t first, std::size_t last) {
+    for (std::size_t r = first; r < last; ++r) route_row(p, r);
+  });
 }
 
 }  // namespace cupel

@@ -1,4 +1,4 @@
-// A weight matrix for the linear kernel: repacked, or in place as published.
+// The matrix of the CPU's products: repacked, or in place as published.
 //
 // Logical: W [n, k] (out, in), row-major, as in the checkpoint. Packed: panels of 16 output rows;
 // within a panel the 16 values of one input index stand together, so that one vector load serves 16
@@ -18,16 +18,12 @@
 #include <vector>
 
 #include "cupel/kernels/aligned_buffer.h"
+#include "cupel/kernels/matrix.h"
 
 namespace cupel {
 
-class PackedMatrix {
+class PackedMatrix final : public Matrix {
  public:
-  enum class Format { kFp4, kFp8, kBf16, kF32 };
-  static constexpr std::size_t kPanel = 16;
-  static constexpr std::size_t kFp4Group = 32;
-  static constexpr std::size_t kFp8Block = 128;
-
   PackedMatrix() = default;
 
   // codes [n, k/2] (two e2m1 an element pair, low nibble first), scales [n, k/32] E8M0. k % 32 ==
@@ -43,65 +39,41 @@ class PackedMatrix {
 
   // All zero, to be filled by the functions below: the codes panel by panel, from any threads.
   static PackedMatrix zero(Format format, std::size_t n, std::size_t k);
-  // Output rows [panel_begin * 16, min(n, panel_end * 16)): their codes, row-major.
-  void pack_codes(std::size_t panel_begin, std::size_t panel_end, const std::byte* codes);
-  // The same rows' scales [rows, k/32] E8M0.
-  void pack_fp4_scales(std::size_t panel_begin, std::size_t panel_end, const std::byte* scales);
-  // [ceil(n/128), ceil(k/128)].
-  void set_fp8_scales(std::span<const float> scales);
+  void pack_codes(std::size_t panel_begin, std::size_t panel_end, const std::byte* codes) override;
+  void pack_fp4_scales(std::size_t panel_begin, std::size_t panel_end,
+                       const std::byte* scales) override;
+  void set_fp8_scales(std::span<const float> scales) override;
 
   // Bytes that must outlive the matrix: codes, and the scales of kFp4 (else nullptr), as for the
   // functions above with all panels. The scales of kFp8 are set apart.
   static PackedMatrix in_place(Format format, std::size_t n, std::size_t k, const std::byte* codes,
                                const std::byte* fp4_scales);
 
-  Format format() const { return format_; }
-  std::size_t n() const { return n_; }
-  std::size_t k() const { return k_; }
-  // How many input indices a product sums before it adds the sum to the total: the K block of the
-  // published kernels for quantised weights; 64 for the others, which keeps the fp32 error near
-  // that of a pairwise sum.
-  std::size_t sum_block() const {
-    switch (format_) {
-      case Format::kFp4:
-        return kFp4Group;
-      case Format::kFp8:
-        return kFp8Block;
-      case Format::kBf16:
-      case Format::kF32:
-        break;
-    }
-    return 64;
-  }
-  std::size_t panels() const { return (n_ + kPanel - 1) / kPanel; }
   // Bytes held, scales included; in place, what is held beside the published bytes.
-  std::size_t bytes() const;
+  std::size_t bytes() const override;
   // Bytes of codes and scales, wherever they are.
   std::size_t stored_bytes() const;
 
   bool is_in_place() const { return in_place_codes_ != nullptr; }
-  // Bytes of the codes of one output row.
-  std::size_t row_bytes() const { return row_bytes(format_, k_); }
   // Bytes of the unit that a panel interleaves: an element, or eight of kFp4.
   static std::size_t unit_bytes(Format format);
-  static std::size_t row_bytes(Format format, std::size_t k);
   // In place: the codes of an output row, and its FP4 scales.
   const std::byte* row_codes(std::size_t row) const { return in_place_codes_ + row * row_bytes(); }
   const std::byte* row_fp4_scales(std::size_t row) const {
-    return in_place_scales_ + row * (k_ / kFp4Group);
+    return in_place_scales_ + row * (k() / kFp4Group);
   }
 
   // Packed: codes of one panel, starting at input index k0 (a multiple of 8 for kFp4).
   const std::uint8_t* panel_codes(std::size_t panel, std::size_t k0) const {
-    return codes_.data() + panel * panel_bytes() + panel_bytes() / k_ * k0;
+    return codes_.data() + panel * panel_bytes() + panel_bytes() / k() * k0;
   }
   // kFp4, packed: the 16 E8M0 scales of the group that holds k0.
   const std::uint8_t* fp4_scales(std::size_t panel, std::size_t k0) const {
-    return fp4_scales_.data() + (panel * (k_ / kFp4Group) + k0 / kFp4Group) * kPanel;
+    return fp4_scales_.data() + (panel * (k() / kFp4Group) + k0 / kFp4Group) * kPanel;
   }
   // kFp8: the scale of the block that holds k0; those of the panel's further blocks follow.
   const float* fp8_scales(std::size_t panel, std::size_t k0) const {
-    const std::size_t blocks = (k_ + kFp8Block - 1) / kFp8Block;
+    const std::size_t blocks = (k() + kFp8Block - 1) / kFp8Block;
     return fp8_scales_.data() + panel * blocks + k0 / kFp8Block;
   }
 
@@ -116,9 +88,6 @@ class PackedMatrix {
   PackedMatrix(Format format, std::size_t n, std::size_t k);
   std::size_t panel_bytes() const { return row_bytes() * kPanel; }
 
-  Format format_ = Format::kF32;
-  std::size_t n_ = 0;
-  std::size_t k_ = 0;
   AlignedBuffer codes_;
   AlignedBuffer fp4_scales_;
   std::vector<float> fp8_scales_;
