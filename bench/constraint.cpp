@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "benchmarks.h"
@@ -102,8 +103,8 @@ void decode(const Settings& s) {
   options.prefix_cache = false;
   Engine engine(options);
   const auto vocabulary = std::make_shared<const ConstraintVocabulary>(engine.tokenizer());
-  fmt::print("decode of {}, {} tokens, {} threads: time a token with the schema over without\n",
-             options.model.string(), vocabulary->words() * 64, s.pool->threads());
+  fmt::print("decode of {}, {} threads: time a token with the schema over without\n",
+             options.model.string(), s.pool->threads());
   for (const int concurrency : {1, 16}) {
     constexpr int kTokens = 400;
     std::vector<double> cold, warm;
@@ -128,45 +129,56 @@ void masks(const Settings& s) {
   const auto sample = [&] {
     for (std::size_t i = 0; i < kSteps; ++i) sampler.sample(logits, {}, i);
   };
-  // Follows random allowed tokens; only the masks are timed.
-  double mask_time = 0, worst = 0;
-  const auto follow = [&](const TokenConstraint& constraint, std::uint64_t seed) {
+  // Follows random allowed tokens up to the limit or as many steps; seconds a mask.
+  double worst = 0;
+  const auto follow = [&](const TokenConstraint& constraint, std::uint64_t seed,
+                          std::size_t limit) {
     const auto state = constraint.start();
-    for (std::size_t i = 0; i < kSteps; ++i) {
+    double time = 0;
+    std::size_t steps = 0;
+    for (; steps < std::min(limit, kSteps); ++steps) {
       std::span<const std::uint64_t> mask;
-      const double time = seconds([&] { mask = state->allowed(4000 - i); });
-      mask_time += time;
-      worst = std::max(worst, time);
+      const double one = seconds([&] { mask = state->allowed(limit - steps); });
+      time += one;
+      worst = std::max(worst, one);
       std::vector<std::int32_t> ids;
-      for (std::size_t id = 0; id < kVocabulary; ++id) {
+      for (std::size_t id = 0; id < mask.size() * 64; ++id) {
         if (mask[id / 64] >> (id % 64) & 1) ids.push_back(static_cast<std::int32_t>(id));
       }
+      if (ids.empty()) break;
       seed = seed * 6364136223846793005u + 1442695040888963407u;
       state->advance(ids[(seed >> 33) % ids.size()]);
     }
+    return time / static_cast<double>(steps);
   };
-  std::vector<double> cold, warm, plain;
+  constexpr std::size_t kFar = 4000;
+  std::vector<double> cold, warm, near, plain;
   double compiling = 0;
   for (int i = 0; i < s.repeats; ++i) {
+    const auto seed = static_cast<std::uint64_t>(i);
     std::shared_ptr<const TokenConstraint> constraint;
     compiling += seconds([&] { constraint = compile(vocabulary); });
-    mask_time = 0;
-    follow(*constraint, static_cast<std::uint64_t>(i));
-    cold.push_back(mask_time);
-    mask_time = 0;
-    follow(*constraint, static_cast<std::uint64_t>(i));
-    warm.push_back(mask_time);
-    plain.push_back(seconds(sample));
+    cold.push_back(follow(*constraint, seed, kFar));
+    warm.push_back(follow(*constraint, seed, kFar));
+    plain.push_back(seconds(sample) / static_cast<double>(kSteps));
   }
-  const double each = 1e6 / static_cast<double>(kSteps);
-  fmt::print("masks of {} made tokens, {} steps ({:.1f} s to make the vocabulary)\n", kVocabulary,
-             kSteps, making);
+  const double worst_far = std::exchange(worst, 0);
+  for (int i = 0; i < s.repeats; ++i) {
+    const auto constraint = compile(vocabulary);
+    near.push_back(follow(*constraint, static_cast<std::uint64_t>(i), constraint->shortest() + 5));
+  }
   fmt::print(
-      "  greedy choice without a schema {:.0f} us a step; mask {:.0f} us when first needed "
-      "(worst {:.1f} ms), {:.1f} us when known: {:.2f} and {:.3f} of the choice; compiling {:.2f} "
-      "ms\n",
-      median(plain) * each, median(cold) * each, worst * 1e3, median(warm) * each,
-      median(cold) / median(plain), median(warm) / median(plain), compiling / s.repeats * 1e3);
+      "masks of {} made tokens, {} steps; {:.1f} s to make the vocabulary, {:.2f} ms to compile\n",
+      kVocabulary, kSteps, making, compiling / s.repeats * 1e3);
+  fmt::print("  greedy choice without a schema: {:.0f} us a step\n", median(plain) * 1e6);
+  const auto row = [&](const char* name, std::span<const double> times) {
+    fmt::print("  mask {}: {:.1f} us, {:.3f} of the choice\n", name, median(times) * 1e6,
+               median(times) / median(plain));
+  };
+  row("when first needed", cold);
+  row("when known", warm);
+  row("with a limit 5 tokens above the shortest, all new", near);
+  fmt::print("  the longest: {:.1f} ms, {:.1f} ms with that limit\n", worst_far * 1e3, worst * 1e3);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 #include "cli/cupel_program.h"
+#include "support/temporary_folder.h"
+#include <nlohmann/json.hpp>
 
 namespace cupel {
 namespace {
@@ -42,6 +44,27 @@ TEST(GenerateCommand, StopStringsEndTheTextAndAreNotPartOfIt) {
   // As it is: brackets and commas make no list of it.
   EXPECT_THAT(generate({"--stop", "[ 5 + 3,#]", "--max-new-tokens", "12"}).out,
               HasSubstr(" 5 + 3 = 8.\n####"));
+}
+
+TEST(GenerateCommand, ASchemaGivesAValueOfIt) {
+  const test::TemporaryFolder folder;
+  const auto file = folder.path() / "schema.json";
+  std::ofstream(file)
+      << R"({"type":"object","properties":{"answer":{"type":"integer"}},"required":["answer"]})";
+  const auto value =
+      nlohmann::json::parse(generate({"--json-schema", file, "--max-new-tokens", "40"}).out);
+  EXPECT_TRUE(value.at("answer").is_number_integer());
+  for (const auto& [schema, part] : std::vector<std::pair<std::string, std::string>>{
+           {"{", "JSON"},
+           {R"({"multipleOf":2})", "multipleOf"},
+           {R"({"minLength":90})", "max_new_tokens"}}) {
+    std::ofstream(file) << schema;
+    const CommandResult refused =
+        cupel_program({"generate", "--model", bundled("tiny-v4-0731"), "--prompt", "x",
+                       "--max-new-tokens", "4", "--json-schema", file});
+    EXPECT_EQ(refused.exit_code, 4);
+    EXPECT_THAT(refused.err, HasSubstr(part));
+  }
 }
 
 TEST(GenerateCommand, BosIsPartOfThePromptUnlessRefused) {

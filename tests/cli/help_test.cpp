@@ -47,7 +47,7 @@ const std::map<std::string, std::vector<std::string>> kFlags = {
                                              "--temperature", "--seed", "--top-k", "--top-p",
                                              "--min-p", "--repetition-penalty",
                                              "--frequency-penalty", "--presence-penalty",
-                                             "--ignore-eos", "--stop", "--stats"}},
+                                             "--ignore-eos", "--stop", "--json-schema", "--stats"}},
     {"inspect", {"--headers-only", "--json"}},
     {"logits", kEngineFlags + std::vector<std::string>{"--ids", "--out"}},
     {"make-random",

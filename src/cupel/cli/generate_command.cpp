@@ -3,11 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
+#include "cupel/base/file.h"
 #include "cupel/cli/command.h"
 #include "cupel/cli/engine_flags.h"
 #include "cupel/cli/sampling_flags.h"
 #include "cupel/eval/task.h"
+#include "cupel/text/constraint/grammar_constraint.h"
+#include "cupel/text/constraint/json_schema.h"
 
 namespace cupel {
 namespace {
@@ -18,13 +22,27 @@ struct Flags {
   bool no_bos = false;
   bool stats = false;
   GenerationRequest request;
+  std::string json_schema;
 };
+
+std::shared_ptr<const TokenConstraint> schema_of(const std::string& file,
+                                                 const Tokenizer& tokenizer) {
+  const auto schema = nlohmann::ordered_json::parse(read_file(file), nullptr, false);
+  if (schema.is_discarded()) throw InputError(file, "JSON", "something else");
+  Grammar grammar;
+  grammar.set_root(add_json_schema(grammar, schema, file));
+  return make_constraint(std::move(grammar),
+                         std::make_shared<const ConstraintVocabulary>(tokenizer), file);
+}
 
 ExitCode run_generate(const Flags& flags) {
   Engine engine(flags.engine.options());
   GenerationRequest request = flags.request;
   const std::string bos(flags.no_bos ? "" : kBosText);
   request.prompt_ids = engine.tokenizer().encode(bos + flags.prompt);
+  if (!flags.json_schema.empty()) {
+    request.constraint = schema_of(flags.json_schema, engine.tokenizer());
+  }
   Generation result;
   engine.generate({&request, 1}, 1, [&](std::size_t, const Generation& g) { result = g; });
   if (result.finish == FinishReason::kError) {
@@ -63,6 +81,8 @@ void add_generate_command(CLI::App& app, Run& run) {
           "--stop", flags->request.stop,
           "Text that ends the output and is not part of it; may be repeated (default: none)")
       ->allow_extra_args(false);
+  command->add_option("--json-schema", flags->json_schema,
+                      "File with a JSON schema: the output is a value of it (default: free text)");
   command->add_flag("--stats", flags->stats,
                     "Print token counts, speed and margin on standard error (default: do not)");
   flags->engine.add_single(*command);

@@ -17,7 +17,7 @@ using test::mixed_vocabulary;
 using test::Random;
 using test::schema_constraint;
 
-constexpr std::uint64_t kSchemas = 500;
+constexpr std::uint64_t kSchemas = CUPEL_SCHEMAS;
 
 // Each line of the promise: whatever comes out in full parses and validates.
 TEST(JsonSchema, OutputsOfRandomSchemasValidate) {

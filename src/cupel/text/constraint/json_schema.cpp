@@ -113,7 +113,7 @@ class SchemaCompiler {
     std::vector<std::string> texts;
     for (const Json& value : values) {
       const std::string text = value.dump();
-      if (only_types ? has_type(value, types) : accepts(*others, text)) texts.push_back(text);
+      if (others ? accepts(*others, text) : has_type(value, types)) texts.push_back(text);
     }
     return texts.empty() ? g_.choice({}) : g_.one_of(std::move(texts));
   }
@@ -147,12 +147,12 @@ class SchemaCompiler {
       refuse(pointer, "one of pattern, format and a length", "several");
     }
     if (pattern || format) {
-      const auto& text = flat[pattern ? "pattern" : "format"].get_ref<const std::string&>();
-      const std::string place =
-          schema_place(document_.where(), pointer_to(pointer, pattern ? "pattern" : "format"));
-      return g_.sequence({json_.quote(),
-                          add_pattern(json_, pattern ? text : *format_pattern(text), place),
-                          json_.quote()});
+      const char* keyword = pattern ? "pattern" : "format";
+      const auto& text = flat[keyword].get_ref<const std::string&>();
+      const std::string place = schema_place(document_.where(), pointer_to(pointer, keyword));
+      // check_json_schema has let no unknown format through.
+      const std::string expression = pattern ? text : format_pattern(text).value_or("");
+      return g_.sequence({json_.quote(), add_pattern(json_, expression, place), json_.quote()});
     }
     const std::uint32_t min = count_of(flat, "minLength", 0);
     const std::uint32_t max = count_of(flat, "maxLength", kUnbounded);

@@ -25,7 +25,7 @@ class Builder {
 
   ExprId digit(int first, int last) {
     ByteSet set;
-    for (int d = first; d <= last; ++d) set.set(static_cast<std::size_t>('0' + d));
+    for (int d = first; d <= last; ++d) set.set('0' + static_cast<std::size_t>(d));
     return g_.bytes(set);
   }
   ExprId digits(std::size_t min, std::size_t max) {

@@ -222,9 +222,10 @@ class PatternParser {
         refuse("a hexadecimal digit");
       }
     }
-    const CharSet set{{value, value}};
-    if (set.empty())
+    CharSet set{{value, value}};
+    if (set.empty()) {
       refuse("no surrogates", fmt::format("\\u{:04x}", static_cast<std::uint32_t>(value)));
+    }
     return set;
   }
 
