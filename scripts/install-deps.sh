@@ -7,6 +7,7 @@ packages=(
   g++ make cmake ninja-build pkg-config git
   libhwy-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev
   libutf8proc-dev libpcre2-dev libxxhash-dev libboost-dev libpugixml-dev libcpp-httplib-dev libssl-dev
+  prometheus-cpp-dev
   libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev
 )
 
