@@ -68,7 +68,8 @@ class Engine {
                 const std::function<void(std::size_t, const Generation&)>& done);
 
   // Throws InputError, naming `where`: an empty prompt, ids outside the vocabulary, prompt and
-  // limit beyond the context, more cache than there is, a field out of its range. Thread-safe.
+  // limit beyond the context, more cache than there is, a field out of its range, a limit below the
+  // shortest output of the constraint. Thread-safe.
   void validate(const GenerationRequest& request, std::string_view where) const;
 
   // Queues a request. Throws as validate does, and QueueFull. `id`: from reserve_id, 0 = the next.
@@ -107,6 +108,8 @@ class Engine {
   // Notes the log-probabilities of the prompt tokens after rows [first, ...) of the prompt.
   void accept_prompt(Sequence& s, std::size_t first, std::span<const float> logits) const;
   bool ends_at(const Sequence& s, std::int32_t id) const;
+  // What the constraint of a sequence lets come next, and what ends it where it may end.
+  std::vector<std::uint64_t> allowed_tokens(Sequence& s) const;
 
   EngineOptions options_;
   ThreadPool pool_;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,11 +13,13 @@
 #include <vector>
 
 #include "cupel/base/error.h"
+#include "cupel/text/token_constraint.h"
 
 namespace cupel {
 
-// How a token is chosen from logits. Applied in this order: penalties, logit_bias (below),
-// temperature, top_k, top_p (of what top_k left), min_p. Every number depends on the request alone.
+// How a token is chosen from logits. Applied in this order: penalties, logit_bias and constraint
+// (below), temperature, top_k, top_p (of what top_k left), min_p. Every number depends on the
+// request alone.
 struct SamplingParams {
   float temperature = 0;  // finite, >= 0; 0 takes the largest logit, ties to the lowest id
   std::uint64_t seed = 0;
@@ -45,6 +48,11 @@ struct GenerationRequest {
   std::vector<std::int32_t> stop_ids = {};        // end as EOS does
   int top_logprobs = -1;         // -1: no log-probabilities; n: of the chosen token and the n best
   bool prompt_logprobs = false;  // also of every prompt token but the first; takes no cached prefix
+  // The form of the output. Applied after penalties and bias: what it does not allow cannot come,
+  // and EOS and stop_ids come only, and by the limit always, when the output is complete. It takes
+  // no ignore_eos, min_new_tokens or stop strings, which would break the form, and a limit of at
+  // least shortest() + 1.
+  std::shared_ptr<const TokenConstraint> constraint = nullptr;
 };
 
 enum class FinishReason { kEos, kStopString, kLength, kCancelled, kError };
@@ -68,8 +76,8 @@ struct Generation {
   std::vector<TokenLogprobs> prompt_logprobs;  // [prompt_ids.size() - 1] if asked for
   int cached_prompt_tokens = 0;                // that were not computed again
   int preemptions = 0;                         // how often it lost its cache and was computed again
-  // Smallest difference of the two largest logits after penalties and bias, and the output token
-  // where it was.
+  // Smallest difference of the two largest logits after penalties and bias, of tokens that the
+  // constraint allows (infinite where it leaves one), and the output token where it was.
   float min_margin = std::numeric_limits<float>::infinity();
   int min_margin_step = -1;
   std::vector<float> margins;  // [output_ids.size()], that difference for every token

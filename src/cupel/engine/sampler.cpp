@@ -1,6 +1,7 @@
 #include "cupel/engine/sampler.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -93,6 +94,22 @@ double uniform(std::uint64_t seed, std::uint64_t step) {
   return static_cast<double>(mix(mix(seed) ^ step) >> 11) * 0x1p-53;
 }
 
+template <typename F>
+void Sampler::visit(std::size_t vocab, const SampleRules& rules, const F& f) const {
+  if (rules.allowed.empty()) {
+    for (std::size_t id = 0; id < vocab; ++id) {
+      if (exists_[id]) f(id);
+    }
+    return;
+  }
+  for (std::size_t word = 0; word < rules.allowed.size(); ++word) {
+    for (std::uint64_t bits = rules.allowed[word]; bits != 0; bits &= bits - 1) {
+      const std::size_t id = word * 64 + static_cast<std::size_t>(std::countr_zero(bits));
+      if (id < vocab && exists_[id]) f(id);
+    }
+  }
+}
+
 SampledToken Sampler::sample(std::span<const float> raw, const SamplingParams& params,
                              std::uint64_t step, const SampleRules& rules) const {
   for (std::size_t id = 0; id < raw.size(); ++id) {
@@ -116,8 +133,7 @@ SampledToken Sampler::sample(std::span<const float> raw, const SamplingParams& p
 
   float best = kNever, second = kNever;
   std::int32_t best_id = -1;
-  for (std::size_t id = 0; id < logits.size(); ++id) {
-    if (!exists_[id]) continue;
+  visit(logits.size(), rules, [&](std::size_t id) {
     const float x = logits[id];
     if (best_id < 0 || x > best) {
       if (best_id >= 0) second = best;
@@ -126,16 +142,16 @@ SampledToken Sampler::sample(std::span<const float> raw, const SamplingParams& p
     } else if (x > second) {
       second = x;
     }
-  }
+  });
+  if (best_id < 0) throw InfrastructureError("sampler", "no token is allowed");
   SampledToken token{.id = best_id, .margin = best - second};
   if (params.temperature <= 0) return token;
 
   std::vector<Candidate> candidates;
-  for (std::size_t id = 0; id < logits.size(); ++id) {
-    if (!exists_[id]) continue;
+  visit(logits.size(), rules, [&](std::size_t id) {
     candidates.push_back({static_cast<std::int32_t>(id),
                           std::exp((static_cast<double>(logits[id]) - best) / params.temperature)});
-  }
+  });
   token.id = draw(candidates, params, step);
   return token;
 }

@@ -12,7 +12,9 @@ namespace cupel {
 
 struct SampledToken {
   std::int32_t id = 0;
-  float margin = 0;  // difference of the two largest logits after penalties and bias
+  // Difference of the two largest logits after penalties and bias, of tokens that may come;
+  // infinite if only one may.
+  float margin = 0;
 };
 
 // The tokens of a request so far, for penalties.
@@ -25,6 +27,8 @@ struct SampleRules {
   const TokenHistory* history = nullptr;                // for penalties
   const std::map<std::int32_t, float>* bias = nullptr;  // by token id, added to its logit
   std::span<const std::int32_t> banned = {};            // cannot come
+  // If not empty, others cannot come: bit id % 64 of word id / 64. At least one token of it exists.
+  std::span<const std::uint64_t> allowed = {};
 };
 
 // A number in [0, 1) that depends on seed and step alone decides a draw; the weights of the tokens
@@ -36,7 +40,7 @@ class Sampler {
   explicit Sampler(std::vector<bool> exists) : exists_(std::move(exists)) {}
 
   // logits [vocab]; `step` counts the output tokens. Throws InfrastructureError if a logit of an
-  // existing token is NaN.
+  // existing token is NaN, allowed or not.
   SampledToken sample(std::span<const float> logits, const SamplingParams& params,
                       std::uint64_t step, const SampleRules& rules = {}) const;
 
@@ -44,6 +48,10 @@ class Sampler {
   TokenLogprobs logprobs(std::span<const float> logits, std::int32_t id, int top) const;
 
  private:
+  // Calls f(id) for the tokens that exist and that `rules` allow, in ascending id.
+  template <typename F>
+  void visit(std::size_t vocab, const SampleRules& rules, const F& f) const;
+
   std::vector<bool> exists_;
 };
 

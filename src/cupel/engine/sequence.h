@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct Sequence {
         callbacks(std::move(calls)),
         submitted(when),
         tokens(request.prompt_ids),
-        stops(request.stop) {}
+        stops(request.stop),
+        constraint(request.constraint ? request.constraint->start() : nullptr) {}
 
   RequestId id;  // ascending in order of arrival
   GenerationRequest request;
@@ -38,6 +40,8 @@ struct Sequence {
   bool started = false;  // was admitted once
 
   StopMatcher stops;
+  // Belongs to the output: a preempted sequence, or a cached prefix, does not touch it.
+  std::unique_ptr<ConstraintState> constraint;
   TokenHistory history;  // if something penalises
   std::size_t told = 0;  // bytes of the text that went out with tokens
   Generation result;

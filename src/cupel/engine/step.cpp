@@ -84,6 +84,22 @@ bool Engine::ends_at(const Sequence& s, std::int32_t id) const {
          s.request.stop_ids.end();
 }
 
+std::vector<std::uint64_t> Engine::allowed_tokens(Sequence& s) const {
+  // The last token is kept for the end.
+  const std::size_t room =
+      static_cast<std::size_t>(s.request.max_new_tokens) - s.result.output_ids.size() - 1;
+  const std::span<const std::uint64_t> form = s.constraint->allowed(room);
+  std::vector<std::uint64_t> words(static_cast<std::size_t>(config().vocab_size + 63) / 64);
+  std::copy_n(form.begin(), std::min(form.size(), words.size()), words.begin());
+  if (!s.constraint->can_end()) return words;
+  const auto add = [&](std::int32_t id) {
+    words[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (id % 64);
+  };
+  add(config().eos_token_id);
+  for (const std::int32_t id : s.request.stop_ids) add(id);
+  return words;
+}
+
 Engine::Delivery Engine::accept(Sequence& s, std::span<const float> logits,
                                 const FaultOrigin& origin) {
   Generation& g = s.result;
@@ -101,11 +117,14 @@ Engine::Delivery Engine::accept(Sequence& s, std::span<const float> logits,
     banned = request.stop_ids;
     if (!request.ignore_eos) banned.push_back(config().eos_token_id);
   }
+  std::vector<std::uint64_t> allowed;
+  if (s.constraint) allowed = allowed_tokens(s);
   if (s.callbacks.on_logits) s.callbacks.on_logits(logits);
   SampledToken token;
   try {
-    token = sampler_.sample(logits, request.sampling, produced,
-                            {.history = &s.history, .bias = &request.logit_bias, .banned = banned});
+    token = sampler_.sample(
+        logits, request.sampling, produced,
+        {.history = &s.history, .bias = &request.logit_bias, .banned = banned, .allowed = allowed});
   } catch (const Error& error) {
     // This request is lost; the others go on.
     g.error = fmt::format("{}, first not finite after {}", error.what(), describe(origin));
@@ -131,6 +150,7 @@ Engine::Delivery Engine::accept(Sequence& s, std::span<const float> logits,
   if (ends_at(s, token.id)) {
     end(FinishReason::kEos);
   } else {
+    if (s.constraint) s.constraint->advance(token.id);
     const std::string_view bytes = tokenizer_.token_bytes(token.id);
     g.text += bytes;
     if (const auto match = s.stops.feed(bytes)) {

@@ -45,6 +45,25 @@ class Checker {
     }
   }
 
+  // What could end an output before its form is complete, or not at all, is refused.
+  void constraint(const GenerationRequest& r) const {
+    const std::size_t needed = r.constraint->shortest() + 1;
+    require(static_cast<std::size_t>(r.max_new_tokens) >= needed,
+            fmt::format("max_new_tokens of at least {} (the shortest output of the constraint and "
+                        "the token that ends it)",
+                        needed),
+            r.max_new_tokens);
+    require(!r.ignore_eos, "no ignore_eos with a constraint", r.ignore_eos);
+    require(r.min_new_tokens == 0, "no min_new_tokens with a constraint", r.min_new_tokens);
+    require(r.stop.empty(), "no stop strings with a constraint",
+            r.stop.empty() ? std::string() : r.stop.front());
+    require(!r.constraint->uses(config_.eos_token_id),
+            "a constraint whose outputs do not contain EOS", config_.eos_token_id);
+    for (const std::int32_t id : r.stop_ids) {
+      require(!r.constraint->uses(id), "stop_ids that no output of the constraint contains", id);
+    }
+  }
+
  private:
   std::string where_;
   const ModelConfig& config_;
@@ -70,6 +89,7 @@ void Engine::validate(const GenerationRequest& request, std::string_view where) 
   for (std::size_t i = 0; i < request.prompt_ids.size(); ++i) {
     check.id(request.prompt_ids[i], fmt::format("prompt token {}", i));
   }
+  if (request.constraint) check.constraint(request);
   const auto prompt = static_cast<std::int64_t>(request.prompt_ids.size());
   const std::int64_t total = prompt + request.max_new_tokens;
   check.require(total <= config().max_position_embeddings,
