@@ -9,6 +9,7 @@
 
 #include "cupel/base/fingerprint.h"
 #include "cupel/cli/command.h"
+#include "cupel/cli/data_folder.h"
 #include "cupel/cli/engine_flags.h"
 #include "cupel/cli/interrupt.h"
 #include "cupel/server/bearer_key.h"
@@ -24,6 +25,7 @@ struct Flags {
   std::string api_key_file;
   bool bos = false, no_bos = false;
   bool no_access_log = false;
+  std::string release;
   int max_running = EngineOptions{}.max_running;
   int max_queue = EngineOptions{}.max_waiting;
   double grace = 30;
@@ -34,6 +36,15 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
 
+// Of the bundled data, where there is any.
+std::filesystem::path find_prose_example() {
+  try {
+    return find_data_folder("") / "v4-flash" / "encoding" / "test_output_1.txt";
+  } catch (const InputError&) {
+    return {};
+  }
+}
+
 ServerOptions server_options(const Flags& flags, const std::filesystem::path& model) {
   ServerOptions options = flags.server;
   options.model = model;
@@ -41,6 +52,11 @@ ServerOptions server_options(const Flags& flags, const std::filesystem::path& mo
   if (options.names.empty()) options.names.push_back(model_label(model));
   options.add_bos = flags.bos || (!flags.no_bos && load_add_bos(model));
   options.log_requests = !flags.no_access_log;
+  if (!flags.release.empty()) {
+    options.release = release_from_name(flags.release);
+    if (!options.release) throw InputError("--release", "preview or 0731", flags.release);
+  }
+  options.prose_example = find_prose_example();
   options.grace = milliseconds_of(flags.grace);
   options.limits.header_time = milliseconds_of(flags.header_timeout);
   options.limits.body_time = milliseconds_of(flags.body_timeout);
@@ -117,6 +133,13 @@ void add_serve_command(CLI::App& app, Run& run) {
       "Put BOS before prompts of /v1/completions and /generate that are text (default: as "
       "add_bos_token in tokenizer_config.json says)");
   command->add_flag("--no-bos", flags->no_bos, "Do not")->excludes(bos);
+  command->add_option("--release", flags->release,
+                      "preview or 0731: how a chat's reasoning effort is put into words (default: "
+                      "as config.json says)");
+  command->add_option("--chat-max-tokens", flags->server.chat_tokens,
+                      "Tokens of a chat's answer whose request names no limit")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command->add_flag("--allow-unknown-parameters", flags->server.allow_unknown,
                     "Ignore parameters of requests that the server does not know (default: refuse "
                     "them)");

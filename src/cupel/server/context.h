@@ -3,11 +3,14 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 
 #include "cupel/engine/engine_thread.h"
 #include "cupel/server/hangup_watcher.h"
 #include "cupel/server/metrics.h"
 #include "cupel/server/options.h"
+#include "cupel/text/chat/encoding.h"
+#include "cupel/text/constraint/vocabulary.h"
 
 namespace cupel {
 
@@ -17,6 +20,8 @@ struct ServerContext {
   EngineThread& thread;
   Metrics& metrics;
   HangupWatcher& watcher;
+  const PromptEncoder& encoder;
+  std::shared_ptr<const ConstraintVocabulary> vocabulary;
   SamplingParams defaults;          // of requests that name no value
   std::int64_t longest = 0;         // tokens of a sequence, prompt and output, that can be served
   std::int64_t token_capacity = 0;  // tokens of one sequence that the cache holds

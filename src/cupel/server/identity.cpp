@@ -58,6 +58,7 @@ json server_info_json(const ServerContext& context) {
           {"disable_radix_cache", !engine.prefix_cache},
           {"enable_deterministic_inference", true},
           {"add_bos_token", context.options.add_bos},
+          {"chat_release", release_name(context.encoder.release())},
           {"status", "ready"},
           {"internal_states", json::array({state})}};
 }

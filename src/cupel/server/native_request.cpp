@@ -6,8 +6,10 @@
 
 #include "cupel/server/fields.h"
 #include "cupel/server/http_error.h"
+#include "cupel/server/output_form.h"
 #include "cupel/server/reply.h"
 #include "cupel/server/sampling_fields.h"
+#include "cupel/text/chat/openai_messages.h"
 
 namespace cupel {
 namespace {
@@ -101,7 +103,12 @@ class GenerateReader {
       throw wrong_parameter("sampling_params.n", "the same n for all prompts", std::to_string(n));
     }
     request_.n = n;
-    sampling.refuse("json_schema", "not available");
+    if (const auto schema = sampling.text("json_schema")) {
+      item.request.constraint =
+          make_schema_form(parse_chat_json(*schema, "sampling_params.json_schema",
+                                           context_.options.limits.json_depth),
+                           context_.vocabulary, "sampling_params.json_schema");
+    }
     sampling.refuse("regex", "there are no constraints by regular expressions");
     sampling.refuse("ebnf", "there are no constraints by grammars");
     sampling.refuse("structural_tag", "there are no structural tags");

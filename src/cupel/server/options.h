@@ -4,8 +4,11 @@
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "cupel/text/chat/encoding.h"
 
 namespace cupel {
 
@@ -35,6 +38,12 @@ struct ServerOptions {
   // Put the begin-of-sentence token before prompts that come as text, where they do not begin with
   // it. Prompts of token ids are taken as they are.
   bool add_bos = false;
+  // Of the prompts of chats; empty: as the checkpoint's configuration says.
+  std::optional<ChatRelease> release = {};
+  // test_output_1.txt of the published encoder, from which the tools template comes where the
+  // checkpoint has none; may be missing.
+  std::filesystem::path prose_example = {};
+  int chat_tokens = 8192;  // limit of a chat's answer whose request names none
   bool allow_unknown = false;  // ignore parameters that the server does not know
   bool log_requests = true;    // a line for each request, without its text
   bool log_text = false;       // prompts and answers too

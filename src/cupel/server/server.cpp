@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "cupel/server/chat.h"
 #include "cupel/server/completions.h"
 #include "cupel/server/context.h"
 #include "cupel/server/http_error.h"
@@ -23,12 +24,16 @@ class Server::Impl {
       : options_(std::move(options)),
         metrics_(options_.names.front()),
         capacity_(cache_capacity(engine)),
+        encoder_(options_.release.value_or(chat_release(engine.config())),
+                 load_prompt_prose(options_.model, options_.prose_example)),
         thread_(engine),
         context_{.options = options_,
                  .engine = engine,
                  .thread = thread_,
                  .metrics = metrics_,
                  .watcher = watcher_,
+                 .encoder = encoder_,
+                 .vocabulary = std::make_shared<const ConstraintVocabulary>(engine.tokenizer()),
                  .defaults = load_sampling_defaults(options_.model),
                  .longest = std::min(engine.config().max_position_embeddings, capacity_),
                  .token_capacity = capacity_},
@@ -86,6 +91,7 @@ class Server::Impl {
     add_get({"/get_model_info", "/model_info"}, [this] { return model_info_json(context_); });
     add_get({"/server_info", "/get_server_info"}, [this] { return server_info_json(context_); });
     http_.route("POST", "/generate", [this](Exchange& e) { handle_generate(context_, e); });
+    http_.route("POST", "/v1/chat/completions", [this](Exchange& e) { handle_chat(context_, e); });
     http_.route("POST", "/v1/completions",
                 [this](Exchange& e) { handle_completions(context_, e); });
   }
@@ -103,6 +109,7 @@ class Server::Impl {
   ServerOptions options_;
   Metrics metrics_;
   std::int64_t capacity_;
+  PromptEncoder encoder_;
   HangupWatcher watcher_;
   EngineThread thread_;
   ServerContext context_;
