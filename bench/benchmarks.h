@@ -29,6 +29,9 @@ void contract(const Settings& settings);
 void context(const Settings& settings);
 // `cupel eval wordmath` on a tiny model against sgemm doing its multiply-adds.
 void wordmath(const Settings& settings);
+// Decode steps of a tiny model with a JSON schema against those without; the time of masks for
+// 129,280 tokens against sampling from as many logits.
+void constraint(const Settings& settings);
 // A model of true shapes: a decode step against reading the bytes it needs, and a prefill against
 // sgemm doing its multiply-adds.
 void model(const Settings& settings);

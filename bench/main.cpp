@@ -18,9 +18,10 @@ int main(int argc, char** argv) {
   // A run that is cut short shows what it has measured.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const std::map<std::string, void (*)(const Settings&)> benchmarks = {
-      {"one-row", cupel::bench::one_row}, {"many-rows", cupel::bench::many_rows},
-      {"model", cupel::bench::model},     {"contract", cupel::bench::contract},
-      {"context", cupel::bench::context}, {"wordmath", cupel::bench::wordmath},
+      {"one-row", cupel::bench::one_row},       {"many-rows", cupel::bench::many_rows},
+      {"model", cupel::bench::model},           {"contract", cupel::bench::contract},
+      {"context", cupel::bench::context},       {"wordmath", cupel::bench::wordmath},
+      {"constraint", cupel::bench::constraint},
   };
   std::vector<std::string> names;
   for (const auto& [name, run] : benchmarks) names.push_back(name);

@@ -94,6 +94,22 @@ TEST(SamplingParams, TheMarginIsTakenAfterPenaltiesAndBias) {
   EXPECT_FLOAT_EQ(kSampler.sample(kLogits, {}, 0, {.bias = &bias}).margin, std::log(2.0F));
 }
 
+TEST(SamplingParams, OnlyAllowedTokensCome) {
+  // The tokens 1, 3, 4 (which does not exist) and one beyond the vocabulary.
+  const std::vector<std::uint64_t> allowed = {0b11010, 1};
+  EXPECT_THAT(support({}, {.allowed = allowed}), ElementsAre(1, 3));
+  EXPECT_THAT(support({.top_k = 1}, {.allowed = allowed}), ElementsAre(1));
+  const SampledToken token = kSampler.sample(kLogits, {}, 0, {.allowed = allowed});
+  EXPECT_EQ(token.id, 1);
+  EXPECT_EQ(token.margin, kLogits[1] - kLogits[3]);
+  // After the bias, which cannot bring in others.
+  const std::map<std::int32_t, float> bias = {{0, 50.0F}, {3, 9.0F}};
+  EXPECT_EQ(kSampler.sample(kLogits, {}, 0, {.bias = &bias, .allowed = allowed}).id, 3);
+  const std::vector<std::uint64_t> one = {0b100}, none = {0b10000};
+  EXPECT_EQ(kSampler.sample(kLogits, {}, 0, {.allowed = one}).margin, INFINITY);
+  EXPECT_THROW(kSampler.sample(kLogits, {}, 0, {.allowed = none}), InfrastructureError);
+}
+
 TEST(SamplingParams, LogprobsAreTheModelsOwn) {
   const TokenLogprobs l = kSampler.logprobs(kLogits, 5, 3);
   EXPECT_EQ(l.id, 5);

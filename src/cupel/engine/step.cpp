@@ -91,12 +91,14 @@ std::vector<std::uint64_t> Engine::allowed_tokens(Sequence& s) const {
   const std::span<const std::uint64_t> form = s.constraint->allowed(room);
   std::vector<std::uint64_t> words(static_cast<std::size_t>(config().vocab_size + 63) / 64);
   std::copy_n(form.begin(), std::min(form.size(), words.size()), words.begin());
-  if (!s.constraint->can_end()) return words;
-  const auto add = [&](std::int32_t id) {
-    words[static_cast<std::size_t>(id) / 64] |= std::uint64_t{1} << (id % 64);
+  const bool may_end = s.constraint->can_end();
+  const auto set_end = [&](std::int32_t id) {
+    const std::uint64_t bit = std::uint64_t{1} << (id % 64);
+    std::uint64_t& word = words[static_cast<std::size_t>(id) / 64];
+    word = may_end ? word | bit : word & ~bit;
   };
-  add(config().eos_token_id);
-  for (const std::int32_t id : s.request.stop_ids) add(id);
+  set_end(config().eos_token_id);
+  for (const std::int32_t id : s.request.stop_ids) set_end(id);
   return words;
 }
 

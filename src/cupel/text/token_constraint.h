@@ -37,7 +37,7 @@ class TokenConstraint {
   virtual std::unique_ptr<ConstraintState> start() const = 0;
   // Tokens of the shortest output, without the one that ends it.
   virtual std::size_t shortest() const = 0;
-  // Whether some output may contain the token. Never true of one that is to end an output.
+  // Whether a complete output may need the token, so that it must not be one that ends the output.
   virtual bool uses(std::int32_t id) const = 0;
 };
 

@@ -73,7 +73,7 @@ const std::map<std::string, Kind, std::less<>>& keywords() {
   return all;
 }
 
-constexpr std::uint64_t kLargestCount = 1'000'000'000;
+constexpr std::int64_t kLargestCount = 1'000'000'000;
 
 std::string shown(const Json& value) {
   const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
@@ -180,7 +180,7 @@ class Check {
                 "a list of names", value);
         break;
       case Kind::kCount:
-        require(value.is_number_unsigned() && value.get<std::uint64_t>() <= kLargestCount, pointer,
+        require(value.is_number_integer() && value >= 0 && value <= kLargestCount, pointer,
                 fmt::format("an integer from 0 to {}", kLargestCount), value);
         break;
       case Kind::kNumber:

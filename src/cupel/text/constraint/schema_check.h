@@ -16,8 +16,8 @@ namespace cupel {
 // to be well-formed and can be walked by recursion.
 void check_json_schema(const nlohmann::ordered_json& document, std::string_view where);
 
-inline constexpr int kMaxSchemaDepth = 128;               // of nested JSON values
-inline constexpr std::size_t kMaxSchemaValues = 100'000;  // JSON values of the document
+inline constexpr int kMaxSchemaDepth = 128;              // of nested JSON values
+inline constexpr std::size_t kMaxSchemaValues = 50'000;  // JSON values of the document
 
 // "where, pointer", as errors have it.
 std::string schema_place(std::string_view where, std::string_view pointer);

@@ -14,8 +14,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxAlternatives = 256;
-constexpr int kMaxDepth = 32;                  // of references and combinations within one another
-constexpr std::size_t kMaxFlattened = 20'000;  // schemas in all, each as often as it is met
+constexpr int kMaxDepth = 32;  // of references and combinations within one another
+// A schema is a thousand steps, as often as it is met; two members compared are one.
+constexpr std::size_t kMaxWork = 20'000'000;
 
 const std::set<std::string> kAllTypes = {"null",   "boolean", "integer", "number",
                                          "string", "array",   "object"};
@@ -56,6 +57,10 @@ Json member_schema(const Json& flat, const std::string& name) {
     return flat["properties"][name];
   }
   return flat.value("additionalProperties", Json(true));
+}
+
+std::size_t member_count(const Json& flat) {
+  return flat.contains("properties") ? flat["properties"].size() : 1;
 }
 
 Json merged_properties(const Json& a, const Json& b) {
@@ -195,9 +200,14 @@ std::vector<Json> SchemaDocument::flatten(const Json& schema, const std::string&
     throw InputError(place, fmt::format("references and combinations at most {} deep", kMaxDepth),
                      "deeper ones, or one that leads back to itself");
   }
-  if (++flattened_ > kMaxFlattened) {
-    throw InputError(place, fmt::format("at most {} schemas to combine", kMaxFlattened), "more");
-  }
+  const auto spend = [&](std::size_t steps) {
+    work_ += steps;
+    if (work_ > kMaxWork) {
+      throw InputError(place, fmt::format("combinations that take at most {} steps", kMaxWork),
+                       "more");
+    }
+  };
+  spend(1000);
   if (schema.is_boolean()) {
     return schema.get<bool>() ? std::vector<Json>{Json::object()} : std::vector<Json>{};
   }
@@ -215,7 +225,10 @@ std::vector<Json> SchemaDocument::flatten(const Json& schema, const std::string&
     }
     std::vector<Json> pairs;
     for (const Json& a : alternatives) {
-      for (const Json& b : others) pairs.push_back(merge(a, b, place));
+      for (const Json& b : others) {
+        spend(member_count(a) * member_count(b));
+        pairs.push_back(merge(a, b, place));
+      }
     }
     alternatives = std::move(pairs);
   };

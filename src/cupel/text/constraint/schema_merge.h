@@ -40,7 +40,7 @@ class SchemaDocument {
 
   const Json& document_;
   std::string where_;
-  mutable std::size_t flattened_ = 0;  // schemas, to bound the work
+  mutable std::size_t work_ = 0;  // so far: it is bounded
 };
 
 // The types a flat schema accepts: those of "type"; without it, those that its keywords are about;
