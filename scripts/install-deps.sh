@@ -33,8 +33,8 @@ missing_packages() {
   done
 }
 
-# For make check-browser. Without its own fonts Chromium draws no text.
-browser=(chromium fonts-dejavu-core python3)
+# For make check-browser and check-clients. Without its own fonts Chromium draws no text.
+browser=(chromium fonts-dejavu-core python3 python3-venv)
 
 # The LLVM packages of one version, in the order of preference: 16, which fixes the formatting, or
 # the lowest newer one.

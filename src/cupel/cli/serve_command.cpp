@@ -132,12 +132,13 @@ void add_serve_command(CLI::App& app, Run& run) {
       "--bos", flags->bos,
       "Put BOS before prompts of /v1/completions and /generate that are text (default: as "
       "add_bos_token in tokenizer_config.json says)");
-  command->add_flag("--no-bos", flags->no_bos, "Do not")->excludes(bos);
+  command->add_flag("--no-bos", flags->no_bos, "Never put it (default: see --bos)")->excludes(bos);
   command->add_option("--release", flags->release,
                       "preview or 0731: how a chat's reasoning effort is put into words (default: "
                       "as config.json says)");
-  command->add_option("--chat-max-tokens", flags->server.chat_tokens,
-                      "Tokens of a chat's answer whose request names no limit")
+  command
+      ->add_option("--chat-max-tokens", flags->server.chat_tokens,
+                   "Tokens of a chat's answer whose request names no limit")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command->add_flag("--allow-unknown-parameters", flags->server.allow_unknown,

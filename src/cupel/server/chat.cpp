@@ -139,9 +139,8 @@ class ChatStream final : public StreamWriter {
       more["matched_stop"] = matched_stop(*event.done);
     } else {
       if (event.logprobs) {
-        more["logprobs"] = {
-            {"content",
-             json::array({logprob_entry(context_.engine.tokenizer(), *event.logprobs)})}};
+        more["logprobs"] = {{"content", json::array({logprob_entry(context_.engine.tokenizer(),
+                                                                   *event.logprobs)})}};
       }
       if (request_.token_ids) more["token_ids"] = json::array({event.id});
       if (delta.empty() && more.empty()) return;

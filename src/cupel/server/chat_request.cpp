@@ -84,8 +84,7 @@ class ChatReader {
       }
     }
     const bool asked = effort && *effort != "none";
-    options_.mode =
-        thinking.value_or(asked) ? ThinkingMode::kThinking : ThinkingMode::kChat;
+    options_.mode = thinking.value_or(asked) ? ThinkingMode::kThinking : ThinkingMode::kChat;
     form_.thinking = options_.mode == ThinkingMode::kThinking;
   }
 

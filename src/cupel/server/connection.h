@@ -18,7 +18,7 @@ struct AccessRecord {
   std::chrono::steady_clock::time_point start = {};
   std::size_t prompt_tokens = 0, output_tokens = 0;
   bool gone = false;      // the client left before its answer was there
-  std::string text = {};  // prompt and answer, where they are logged
+  std::string text = {};  // the body, where it is logged
 };
 
 // Used by the thread of the connection.

@@ -362,6 +362,7 @@ class HttpServer::Impl : public httplib::Server {
   void handle(const httplib::Request& request, httplib::Response& response, std::string body) {
     Connection& connection = *Connection::current();
     LibraryExchange exchange(connection, response, std::move(body));
+    if (options_.log_text) connection.record().text = exchange.body();
     try {
       route(request).handler(exchange);
       connection.record().status = response.status;

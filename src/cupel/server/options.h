@@ -43,10 +43,10 @@ struct ServerOptions {
   // test_output_1.txt of the published encoder, from which the tools template comes where the
   // checkpoint has none; may be missing.
   std::filesystem::path prose_example = {};
-  int chat_tokens = 8192;  // limit of a chat's answer whose request names none
+  int chat_tokens = 8192;      // limit of a chat's answer whose request names none
   bool allow_unknown = false;  // ignore parameters that the server does not know
   bool log_requests = true;    // a line for each request, without its text
-  bool log_text = false;       // prompts and answers too
+  bool log_text = false;       // the bodies of requests too
   // Running requests may take this long after stop().
   std::chrono::milliseconds grace{30'000};
   ServerLimits limits = {};

@@ -8,6 +8,7 @@
 
 #include "cupel/base/error.h"
 #include "cupel/text/chat/special_tokens.h"
+#include "cupel/text/constraint/after_token.h"
 #include "cupel/text/constraint/grammar.h"
 #include "cupel/text/constraint/grammar_constraint.h"
 #include "cupel/text/constraint/json_schema.h"
@@ -30,10 +31,7 @@ class FormBuilder {
       answers.push_back(add_json_object(grammar_));
     }
     if (!form.tools.empty()) answers.push_back(calls(form));
-    const ExprId answer = grammar_.choice(answers);
-    if (!form.thinking) return answer;
-    const ExprId words = grammar_.repeat(grammar_.bytes(ByteSet().set()), 0, Grammar::kUnbounded);
-    return grammar_.sequence({words, tagged(kEndThinkText), answer});
+    return grammar_.choice(answers);
   }
 
  private:
@@ -90,11 +88,13 @@ class FormBuilder {
   // What cannot be written parameter by parameter is refused.
   static void check(const ChatJson& parameters, const std::string& where) {
     static const std::set<std::string> kKnown = {
-        "type",  "properties",  "required", "additionalProperties", "$defs", "definitions",
-        "title", "description", "$schema",  "default",              "examples"};
+        "type",    "properties",  "required", "additionalProperties",
+        "$defs",   "definitions", "title",    "description",
+        "$schema", "default",     "examples"};
     for (const auto& member : parameters.items()) {
       if (kKnown.count(member.key()) == 0) {
-        throw InputError(where, "an object's properties, for tool_choice", "\"" + member.key() + "\"");
+        throw InputError(where, "an object's properties, for tool_choice",
+                         "\"" + member.key() + "\"");
       }
     }
     if (parameters.contains("type") && parameters["type"] != "object") {
@@ -124,7 +124,7 @@ class FormBuilder {
 
   // Nothing but its type is said of it.
   static bool any_string(const ChatJson& schema) {
-    static const std::set<std::string> kSilent = {"type",    "title",    "description", "default",
+    static const std::set<std::string> kSilent = {"type",     "title", "description", "default",
                                                   "examples", "$defs", "definitions"};
     if (!schema.is_object() || schema.value("type", ChatJson()) != "string") return false;
     const auto items = schema.items();
@@ -137,9 +137,9 @@ class FormBuilder {
     const ExprId value =
         raw ? grammar_.repeat(grammar_.bytes(ByteSet().set().reset('<')), 0, Grammar::kUnbounded)
             : add_json_schema(grammar_, schema, fmt::format("{}, {}", where, name));
-    return grammar_.sequence(
-        {tagged(fmt::format("{}{}{}", kParameterTag, name, raw ? kStringParameter : kJsonParameter)),
-         value, tagged(kEndParameterTag), grammar_.literal("\n")});
+    return grammar_.sequence({tagged(fmt::format("{}{}{}", kParameterTag, name,
+                                                 raw ? kStringParameter : kJsonParameter)),
+                              value, tagged(kEndParameterTag), grammar_.literal("\n")});
   }
 
   Grammar& grammar_;
@@ -154,7 +154,12 @@ std::shared_ptr<const TokenConstraint> make_output_form(
   Grammar grammar;
   const ExprId root = FormBuilder(grammar, tokenizer).build(form);
   grammar.set_root(root);
-  return make_constraint(std::move(grammar), std::move(vocabulary), "response_format, tools");
+  auto answer =
+      make_constraint(std::move(grammar), std::move(vocabulary), "response_format, tools");
+  if (!form.thinking) return answer;
+  const std::vector<std::int32_t> marker = tokenizer.encode(kEndThinkText);
+  if (marker.size() != 1) throw InputError("tokenizer", "</think> as one token", "several");
+  return after_token(marker.front(), tokenizer.id_limit(), std::move(answer));
 }
 
 std::shared_ptr<const TokenConstraint> make_schema_form(

@@ -13,6 +13,7 @@
 #include "cupel/server/http_server.h"
 #include "cupel/server/identity.h"
 #include "cupel/server/native_generate.h"
+#include "cupel/server/page.h"
 #include "cupel/server/reply.h"
 #include "cupel/server/token_text.h"
 
