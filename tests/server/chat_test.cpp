@@ -91,7 +91,7 @@ TEST(Chat, RequiredToolCalls) {
                          {"parallel_tool_calls", false},
                          {"temperature", 1},
                          {"seed", 3},
-                         {"max_tokens", 400},
+                         {"max_tokens", 150},
                          {"chat_template_kwargs", {{"thinking", thinking}}}};
       const json reply = server.post("/v1/chat/completions", body);
       const json& answer = reply["choices"][0];

@@ -83,7 +83,10 @@ TEST(Load, StreamsWhoseClientsLeave) {
   const double aborted = server.metric("sglang:num_aborted_requests_total");
   EXPECT_GE(ended, static_cast<double>(whole));
   EXPECT_LE(ended + aborted, static_cast<double>(whole + left));
-  EXPECT_LT(after, before * 1.25 + 50);
+  // Of seconds it would tell nothing.
+  if (CUPEL_LOAD_SECONDS >= 60) {
+    EXPECT_LT(after, before * 1.1 + 20);
+  }
   RecordProperty("whole", whole);
   RecordProperty("left", left);
 }

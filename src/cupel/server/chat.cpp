@@ -124,7 +124,8 @@ class ChatStream final : public StreamWriter {
 
   void write(const JobEvent& event, std::string& out) override {
     Choice& state = choices_[event.index];
-    if (!state.begun) put(event.index, {{"role", "assistant"}, {"content", ""}}, {}, out);
+    if (!state.begun)
+      put(event.index, {{"role", "assistant"}, {"content", ""}}, json::object(), out);
     state.begun = true;
     Delta delta;
     const auto events = event.done ? state.parser.finish() : state.parser.feed(event.text);

@@ -173,8 +173,9 @@ class HttpServer::Impl : public httplib::Server {
     return static_cast<int>(open_.size());
   }
 
+  // Further connections are refused, not left unheard: without its socket the library would break
+  // off the streams that run.
   bool drain(std::chrono::milliseconds limit) {
-    end_listening();
     std::unique_lock lock(mutex_);
     draining_ = true;
     for (const auto& [connection, idle] : open_) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "cupel/base/file.h"
 #include "cupel/server/chat.h"
 #include "cupel/server/completions.h"
 #include "cupel/server/context.h"
@@ -19,14 +20,27 @@
 
 namespace cupel {
 
+namespace {
+
+// Without an example there is what the checkpoint brings.
+PromptProse load_prose(const ServerOptions& options) {
+  if (std::filesystem::exists(options.prose_example)) {
+    return load_prompt_prose(options.model, options.prose_example);
+  }
+  const std::filesystem::path encoder = options.model / "encoding" / "encoding_dsv4.py";
+  if (!std::filesystem::exists(encoder)) return {};
+  return prose_from_encoder(read_file(encoder), encoder.string());
+}
+
+}  // namespace
+
 class Server::Impl {
  public:
   Impl(Engine& engine, ServerOptions options)
       : options_(std::move(options)),
         metrics_(options_.names.front()),
         capacity_(cache_capacity(engine)),
-        encoder_(options_.release.value_or(chat_release(engine.config())),
-                 load_prompt_prose(options_.model, options_.prose_example)),
+        encoder_(options_.release.value_or(chat_release(engine.config())), load_prose(options_)),
         thread_(engine),
         context_{.options = options_,
                  .engine = engine,
@@ -71,6 +85,7 @@ class Server::Impl {
   }
 
   void add_routes() {
+    http_.route("GET", "/", show_page, true);
     http_.route(
         "GET", "/health", [](Exchange& e) { e.reply(200, "", "text/plain"); }, true);
     http_.route("GET", "/health_generate", [this](Exchange& e) { generate_one(e); });
@@ -95,6 +110,15 @@ class Server::Impl {
     http_.route("POST", "/v1/chat/completions", [this](Exchange& e) { handle_chat(context_, e); });
     http_.route("POST", "/v1/completions",
                 [this](Exchange& e) { handle_completions(context_, e); });
+  }
+
+  static void show_page(Exchange& exchange) {
+    // Nothing from elsewhere, and nobody frames it.
+    exchange.header("Content-Security-Policy",
+                    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+                    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+                    "form-action 'none'");
+    exchange.reply(200, std::string(page_html()), "text/html; charset=utf-8");
   }
 
   // A token, by the way that all requests go.
