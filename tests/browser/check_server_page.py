@@ -3,12 +3,14 @@ are shaded, reasoning is folded, the identity is told, nothing comes from elsewh
 
 check_server_page.py CUPEL FOLDER: leaves screenshots in FOLDER.
 """
+import http.server
 import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import urllib.parse
 import urllib.request
 
@@ -16,16 +18,48 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 from check_report_pages import ENOUGH_COLOURS, colours, fail, run_browser  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-QUESTION = "Ivy has 5 apples. Ivy buys 3 more apples. How many apples does Ivy have now?"
+QUESTION = "Which hats does Ken have, and why?"
 
 
-def look(url, folder):
+class Whole(http.server.BaseHTTPRequestHandler):
+    """Hands the server's replies on in one piece: while the browser waits for a reply its virtual
+    time stands still, but not between the pieces of one."""
+    origin = ""
+
+    def relay(self, body):
+        reply = urllib.request.urlopen(urllib.request.Request(
+            self.origin + self.path.split("?")[0], body), timeout=60)
+        data = reply.read()
+        self.send_response(reply.status)
+        for name in ("Content-Type", "Content-Security-Policy"):
+            if reply.headers[name]:
+                self.send_header(name, reply.headers[name])
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def do_GET(self):
+        self.relay(None)
+
+    def do_POST(self):
+        self.relay(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def log_message(self, *words):
+        pass
+
+
+def look(origin, folder):
+    Whole.origin = origin
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Whole)
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{proxy.server_port}"
     source = urllib.request.urlopen(url + "/", timeout=10).read().decode()
     if re.search(r"""(src|href)\s*=|@import|url\(|https?://""", source):
         fail("the page names something from elsewhere")
     for thinking in (False, True):
         page = f"{url}/?ask={urllib.parse.quote(QUESTION)}" + ("&thinking" if thinking else "")
         dom = run_browser(["--window-size=1440,900", "--dump-dom", page])
+        dom = re.sub(r"<script>.*</script>", "", dom, flags=re.DOTALL)
         if "ended: " not in dom:
             fail(f"no answer in the page: {dom[-2000:]}")
         if not re.search(r'<span[^>]*title="margin [0-9]', dom) or "background: rgb(" not in dom:
