@@ -1,6 +1,6 @@
 # The commands of a developer and of .ci/run. The build itself is CMake's (CMakePresets.json).
 .DEFAULT_GOAL := help
-.PHONY: FORCE help deps build assay check check-browser check-long configure-sanitize sanitize tsan fuzz format \
+.PHONY: FORCE help deps build assay check check-browser check-clients check-long configure-sanitize sanitize tsan fuzz format \
 	format-check tidy clean
 # Prerequisites run in the order written: install, then build, then use.
 .NOTPARALLEL:
@@ -31,7 +31,8 @@ help:
 	@echo 'make assay         install what is needed, build, assay both bundled checkpoints'
 	@echo '                   (FP8=1: also as FP8 repacks, made in build/models)'
 	@echo 'make check         install what is needed, build, run all tests'
-	@echo 'make check-browser the HTML report in headless Chromium, at the width of a laptop and a phone'
+	@echo 'make check-browser the HTML report and the page of the server in headless Chromium, at the width of a laptop and a phone'
+	@echo 'make check-clients real clients from PyPI against cupel serve'
 	@echo 'make check-long    the full simulations of the statistics, about ten minutes on two cores'
 	@echo 'make deps          install the packages (Debian 12, Ubuntu 24.04; root or sudo)'
 	@echo 'make build         release build in build/release'
@@ -74,6 +75,13 @@ check: deps build
 # Needs Chromium, and fails without it. Pages and screenshots are left in build/browser.
 check-browser: build
 	python3 tests/browser/check_report_pages.py build/release/bin/cupel build/browser
+	python3 tests/browser/check_server_page.py build/release/bin/cupel build/browser-server
+
+# Needs PyPI. Logs are left in build/clients-out.
+check-clients: build
+	python3 -m venv build/clients
+	build/clients/bin/pip install -q -r tests/clients/requirements.txt
+	build/clients/bin/python tests/clients/check_clients.py build/release/bin/cupel build/clients-out
 
 # The last full output is kept: docs/calibration.log.
 check-long: deps build

@@ -7,6 +7,7 @@ packages=(
   g++ make cmake ninja-build pkg-config git
   libhwy-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev libsimdjson-dev
   libutf8proc-dev libpcre2-dev libxxhash-dev libboost-dev libpugixml-dev libcpp-httplib-dev libssl-dev
+  prometheus-cpp-dev
   libgtest-dev libgmock-dev librapidcheck-dev libvalijson-dev
 )
 
@@ -32,8 +33,8 @@ missing_packages() {
   done
 }
 
-# For make check-browser. Without its own fonts Chromium draws no text.
-browser=(chromium fonts-dejavu-core python3)
+# For make check-browser and check-clients. Without its own fonts Chromium draws no text.
+browser=(chromium fonts-dejavu-core python3 python3-venv)
 
 # The LLVM packages of one version, in the order of preference: 16, which fixes the formatting, or
 # the lowest newer one.

@@ -25,5 +25,6 @@ void add_make_random_command(CLI::App& app, Run& run);
 void add_preflight_command(CLI::App& app, Run& run);
 void add_probe_command(CLI::App& app, Run& run);
 void add_repack_command(CLI::App& app, Run& run);
+void add_serve_command(CLI::App& app, Run& run);
 
 }  // namespace cupel

@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
     cupel::add_preflight_command(app, run);
     cupel::add_probe_command(app, run);
     cupel::add_repack_command(app, run);
+    cupel::add_serve_command(app, run);
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
