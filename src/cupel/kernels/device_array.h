@@ -77,9 +77,9 @@ class DeviceArray {
   Device device() const { return memory_->device(); }
 
   DeviceArray clone() const {
-    DeviceArray other;
-    if (memory_ != nullptr) other = DeviceArray(*memory_, size_);
-    if (size_ > 0) memory_->copy(other.data_, data_, bytes());
+    if (data_ == nullptr) return {};
+    DeviceArray other(*memory_, size_);
+    memory_->copy(other.data_, data_, bytes());
     return other;
   }
   std::vector<T> to_host() const {

@@ -84,6 +84,7 @@ void Network::close(SequenceState& state) {
 SequenceState Network::fork(const SequenceState& from) {
   const auto clone = [](const std::vector<CompressorState>& states) {
     std::vector<CompressorState> clones;
+    clones.reserve(states.size());
     for (const CompressorState& c : states) {
       clones.push_back({.values = c.values.clone(), .gates = c.gates.clone()});
     }

@@ -30,7 +30,7 @@ bool bearer_key_matches(std::string_view header, std::string_view key) {
 std::string load_api_key(const std::string& file) {
   const char* variable = std::getenv(kVariable);
   if (file.empty() && variable == nullptr) return {};
-  std::string key = file.empty() ? variable : read_file(file);
+  std::string key = variable != nullptr && file.empty() ? std::string(variable) : read_file(file);
   const auto line_end = [](char c) { return c == '\n' || c == '\r'; };
   while (!key.empty() && line_end(key.back())) key.pop_back();
   const bool printable =

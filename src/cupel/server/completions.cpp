@@ -99,8 +99,7 @@ json whole_choice(const ServerContext& context, const CompletionsRequest& reques
 class CompletionsStream final : public StreamWriter {
  public:
   CompletionsStream(const ServerContext& context, CompletionsRequest request)
-      : context_(context),
-        request_(std::move(request)),
+      : request_(std::move(request)),
         head_(head(context, new_reply_id("cmpl"), unix_seconds())),
         usage_(request_.prompts),
         choices_(request_.prompts.size() * static_cast<std::size_t>(request_.n)) {
@@ -159,7 +158,6 @@ class CompletionsStream final : public StreamWriter {
     std::vector<LogprobLists> logprobs;  // one if asked for
   };
 
-  const ServerContext& context_;
   CompletionsRequest request_;
   json head_;
   Usage usage_;

@@ -161,6 +161,7 @@ class NativeStream final : public StreamWriter {
 void handle_generate(const ServerContext& context, Exchange& exchange) {
   NativeRequest request = read_generate(exchange.body(), context);
   std::vector<GenerationRequest> prompts;
+  prompts.reserve(request.items.size());
   for (const NativeRequest::Item& item : request.items) prompts.push_back(item.request);
   auto sequences = repeated(prompts, request.n, context);
   if (request.stream) {

@@ -158,6 +158,7 @@ NativeRequest read_generate(std::string_view body, const ServerContext& context)
   const json parsed = parse_body(body, context.options.limits.json_depth);
   NativeRequest request = GenerateReader(parsed, context).read();
   std::vector<GenerationRequest> prompts;
+  prompts.reserve(request.items.size());
   for (const NativeRequest::Item& item : request.items) prompts.push_back(item.request);
   validate_all(prompts, context);
   return request;

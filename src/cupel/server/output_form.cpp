@@ -57,6 +57,7 @@ class FormBuilder {
 
   ExprId calls(const OutputForm& form) {
     std::vector<ExprId> of_tools;
+    of_tools.reserve(form.tools.size());
     for (const ChatTool& tool : form.tools) of_tools.push_back(call(tool));
     const ExprId one = grammar_.sequence({grammar_.choice(of_tools), grammar_.literal("\n")});
     return grammar_.sequence({tagged(fmt::format("\n\n{}\n", kToolCallsTag)),

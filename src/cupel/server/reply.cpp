@@ -74,7 +74,8 @@ class Stream {
       while (event) {
         if (event->done) job_.take(*event->done);
         writer_->write(*event, out);
-        event = out.size() < kPiece ? job_.job().next_if_there() : std::nullopt;
+        if (out.size() >= kPiece) break;
+        event = job_.job().next_if_there();
       }
       writer_->flush(out);
     } catch (...) {
@@ -95,8 +96,8 @@ Results generate_all(const ServerContext& context, Exchange& exchange,
                      std::vector<GenerationRequest> requests) {
   WatchedJob job(context, exchange, std::move(requests), false);
   Results results(job.job().open());
-  while (auto event = job.job().next()) {
-    if (!event->done) continue;
+  for (auto event = job.job().next(); event.has_value(); event = job.job().next()) {
+    if (!event->done.has_value()) continue;
     job.take(*event->done);
     results[event->index] = std::move(event->done);
   }

@@ -77,7 +77,7 @@ class Server::Impl {
 
   using Json = nlohmann::json;
 
-  void add_get(std::initializer_list<const char*> paths, std::function<Json()> answer) {
+  void add_get(std::initializer_list<const char*> paths, const std::function<Json()>& answer) {
     for (const char* path : paths) {
       http_.route("GET", path,
                   [answer](Exchange& exchange) { exchange.reply(200, dump(answer())); });

@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 #include <hwy/base.h>
 // g++ 12 warns of the undefined registers that its own intrinsics stand on.
@@ -74,9 +73,19 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512bf16")
 namespace cupel {
 namespace {
 
+// sum + pairs of a times pairs of b, the upper halves first.
+HWY_INLINE __m512 dot_pairs(__m512 sum, __m512i a, __m512i b) {
+#if defined(__clang__)
+  // clang 16 crashes on splats and shuffles that it moves through the intrinsic's vectors of bf16.
+  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+  return sum;
+#else
+  return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+#endif
+}
+
 HWY_INLINE __m512 add_dots(__m512 sum, __m512i weights, std::uint32_t inputs) {
-  return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(weights),
-                          reinterpret_cast<__m512bh>(_mm512_set1_epi32(static_cast<int>(inputs))));
+  return dot_pairs(sum, weights, _mm512_set1_epi32(static_cast<int>(inputs)));
 }
 
 // Each format: kStep input indices in 64 bytes of codes, as kStep / 2 vectors of pairs.
@@ -303,9 +312,8 @@ void multiply(std::size_t width, std::size_t rows, const DecodedPanel* panels, c
 
 // Sixteen sums of two products onto a third number, in magnitudes that make the order show.
 void sums_of_two(const float* start, const std::uint32_t* a, const std::uint32_t* b, float* out) {
-  _mm512_storeu_ps(out, _mm512_dpbf16_ps(_mm512_loadu_ps(start),
-                                         reinterpret_cast<__m512bh>(_mm512_loadu_si512(a)),
-                                         reinterpret_cast<__m512bh>(_mm512_loadu_si512(b))));
+  _mm512_storeu_ps(out,
+                   dot_pairs(_mm512_loadu_ps(start), _mm512_loadu_si512(a), _mm512_loadu_si512(b)));
 }
 
 // The upper halves of 32 consecutive fp32 as sixteen pairs; what was cut off is added to `rest`,
@@ -384,7 +392,7 @@ bool adds_upper_half_first() {
       const float first =
           std::fma(number(a[i] & 0xffff0000u), number(b[i] & 0xffff0000u), start[i]);
       const float sum = std::fma(number(a[i] << 16), number(b[i] << 16), first);
-      if (std::memcmp(&sum, &out[i], sizeof sum) != 0) return false;
+      if (std::bit_cast<std::uint32_t>(sum) != std::bit_cast<std::uint32_t>(out[i])) return false;
     }
   }
   return true;

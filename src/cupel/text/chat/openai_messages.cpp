@@ -15,7 +15,7 @@ std::string describe(const ChatJson& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "an array";
   constexpr std::size_t kShown = 60;
-  const std::string text = value.dump(-1, ' ', false, ChatJson::error_handler_t::replace);
+  std::string text = value.dump(-1, ' ', false, ChatJson::error_handler_t::replace);
   if (text.size() <= kShown) return text;
   return std::string(valid_utf8_prefix(std::string_view(text).substr(0, kShown))) + "...";
 }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 #include "cupel/base/error.h"
@@ -156,7 +157,8 @@ class ConstantReader {
     if (peek() == '{') {
       const auto entries = read_dictionary();
       if (!entries || !at_statement_end()) return;
-      for (const auto& [key, value] : *entries) constants_[name + "[" + key + "]"] = value;
+      for (const auto& [key, value] : *entries)
+        constants_[fmt::format("{}[{}]", name, key)] = value;
     } else if (auto value = read_value(false, 0); value && at_statement_end()) {
       constants_[name] = std::move(*value);
     }
@@ -191,7 +193,7 @@ class ConstantReader {
     }
     std::string joined;
     bool found = false;
-    while (auto literal = read_literal()) {
+    for (auto literal = read_literal(); literal.has_value(); literal = read_literal()) {
       joined += *literal;
       found = true;
       skip_space(in_brackets);
