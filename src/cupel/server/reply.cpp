@@ -67,15 +67,18 @@ class Stream {
     std::string out;
     bool more = true;
     try {
-      auto event = job_.job().next();
-      more = event.has_value();
-      if (!more) writer_->end(out);
+      const auto first = job_.job().next();
+      more = first.has_value();
+      if (first.has_value()) {
+        put(*first, out);
+      } else {
+        writer_->end(out);
+      }
       // What came meanwhile goes out in the same piece.
-      while (event) {
-        if (event->done) job_.take(*event->done);
-        writer_->write(*event, out);
-        if (out.size() >= kPiece) break;
-        event = job_.job().next_if_there();
+      while (more && out.size() < kPiece) {
+        const auto event = job_.job().next_if_there();
+        if (!event.has_value()) break;
+        put(*event, out);
       }
       writer_->flush(out);
     } catch (...) {
@@ -86,6 +89,11 @@ class Stream {
   }
 
  private:
+  void put(const JobEvent& event, std::string& out) {
+    if (event.done) job_.take(*event.done);
+    writer_->write(event, out);
+  }
+
   WatchedJob job_;
   std::unique_ptr<StreamWriter> writer_;
 };
@@ -96,12 +104,13 @@ Results generate_all(const ServerContext& context, Exchange& exchange,
                      std::vector<GenerationRequest> requests) {
   WatchedJob job(context, exchange, std::move(requests), false);
   Results results(job.job().open());
-  for (auto event = job.job().next(); event.has_value(); event = job.job().next()) {
-    if (!event->done.has_value()) continue;
+  while (true) {
+    const auto event = job.job().next();
+    if (!event.has_value()) return results;
+    if (!event->done) continue;
     job.take(*event->done);
-    results[event->index] = std::move(event->done);
+    results[event->index] = event->done;
   }
-  return results;
 }
 
 void stream_all(const ServerContext& context, Exchange& exchange,

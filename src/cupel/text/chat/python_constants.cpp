@@ -193,7 +193,9 @@ class ConstantReader {
     }
     std::string joined;
     bool found = false;
-    for (auto literal = read_literal(); literal.has_value(); literal = read_literal()) {
+    while (true) {
+      const auto literal = read_literal();
+      if (!literal.has_value()) break;
       joined += *literal;
       found = true;
       skip_space(in_brackets);
