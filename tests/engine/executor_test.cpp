@@ -28,7 +28,7 @@ TEST(Executor, GuardedMemoryIsOutOfReachOfTheHost) {
 }
 
 TEST(Executor, ADeviceThatThereIsNotIsRefused) {
-  test::expect_input_error([] { make_executor("abacus", 1); }, {"--device", "cpu", "abacus"});
+  test::expect_input_error([] { make_executor("abacus", 1); }, {"device", "cpu", "abacus"});
 }
 
 struct Setting {

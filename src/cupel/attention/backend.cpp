@@ -66,7 +66,7 @@ std::unique_ptr<AttentionBackend> make_backend(BackendKind kind, KvDtype dtype, 
                                                const ModelConfig& config, Executor& executor) {
   check_backend(kind, dtype, config);
   if (executor.device() != Device{}) {
-    throw InputError("--device", fmt::format("cpu with backend {}", backend_name(kind)),
+    throw InputError("device", fmt::format("cpu with backend {}", backend_name(kind)),
                      executor.device().type);
   }
   ThreadPool& pool = executor.host_threads();

@@ -7,7 +7,7 @@ namespace cupel {
 
 std::unique_ptr<Executor> make_executor(std::string_view device, int threads) {
   if (device == Device{}.type) return std::make_unique<CpuExecutor>(threads);
-  throw InputError("--device", "cpu", device);
+  throw InputError("device", "cpu", device);
 }
 
 RopeTable::RopeTable(Executor& executor, std::span<const float> frequencies,

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include "cupel/server/chat_request.h"
-#include "cupel/server/reply.h"
+#include "cupel/server/openai_reply.h"
 #include "cupel/server/sampling_fields.h"
 #include "cupel/server/token_text.h"
-#include "cupel/server/usage.h"
 #include "cupel/text/chat/openai_messages.h"
 
 namespace cupel {
@@ -14,12 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-json head(const ServerContext& context, const std::string& object) {
-  return {{"id", new_reply_id("chatcmpl")},
-          {"object", object},
-          {"created", unix_seconds()},
-          {"model", context.options.names.front()}};
-}
+constexpr std::string_view kIdPrefix = "chatcmpl";
 
 json token_entry(const Tokenizer& tokenizer, std::int32_t id, float logprob) {
   const std::string_view bytes = tokenizer.token_bytes(id);
@@ -112,20 +106,20 @@ class Delta {
   json value_ = json::object();
 };
 
-class ChatStream final : public StreamWriter {
+class ChatStream final : public OpenAiStream {
  public:
   ChatStream(const ServerContext& context, ChatRequest request)
-      : context_(context),
-        request_(std::move(request)),
-        head_(head(context, "chat.completion.chunk")),
-        usage_({request_.prompt}) {
+      : OpenAiStream(openai_head(context, kIdPrefix, "chat.completion.chunk"),
+                     Usage({request.prompt}), request.include_usage),
+        context_(context),
+        request_(std::move(request)) {
     for (int i = 0; i < request_.n; ++i) choices_.emplace_back(request_.parsing);
   }
 
   void write(const JobEvent& event, std::string& out) override {
     Choice& state = choices_[event.index];
     if (!state.begun)
-      put(event.index, {{"role", "assistant"}, {"content", ""}}, json::object(), out);
+      put_delta(event.index, {{"role", "assistant"}, {"content", ""}}, json::object(), out);
     state.begun = true;
     Delta delta;
     const auto events = event.done ? state.parser.finish() : state.parser.feed(event.text);
@@ -135,7 +129,7 @@ class ChatStream final : public StreamWriter {
     }
     json more = json::object();
     if (event.done) {
-      usage_.add(*event.done);
+      count(*event.done);
       more["finish_reason"] = finish_of(*event.done, state.calls);
       more["matched_stop"] = matched_stop(*event.done);
     } else {
@@ -146,17 +140,7 @@ class ChatStream final : public StreamWriter {
       if (request_.token_ids) more["token_ids"] = json::array({event.id});
       if (delta.empty() && more.empty()) return;
     }
-    put(event.index, delta.take(), more, out);
-  }
-
-  void end(std::string& out) override {
-    if (request_.include_usage) {
-      json chunk = head_;
-      chunk["choices"] = json::array();
-      chunk["usage"] = usage_.json();
-      out += sse(dump(chunk));
-    }
-    out += sse("[DONE]");
+    put_delta(event.index, delta.take(), more, out);
   }
 
  private:
@@ -167,22 +151,17 @@ class ChatStream final : public StreamWriter {
     bool calls = false;
   };
 
-  void put(std::size_t index, json delta, const json& more, std::string& out) const {
+  void put_delta(std::size_t index, json delta, const json& more, std::string& out) const {
     json choice = {{"index", index},
                    {"delta", std::move(delta)},
                    {"logprobs", nullptr},
                    {"finish_reason", nullptr}};
     choice.update(more);
-    json chunk = head_;
-    chunk["choices"] = json::array({std::move(choice)});
-    if (request_.include_usage) chunk["usage"] = nullptr;
-    out += sse(dump(chunk));
+    put(std::move(choice), out);
   }
 
   const ServerContext& context_;
   ChatRequest request_;
-  json head_;
-  Usage usage_;
   std::vector<Choice> choices_;
 };
 
@@ -197,15 +176,10 @@ void handle_chat(const ServerContext& context, Exchange& exchange) {
     return;
   }
   const Results results = generate_all(context, exchange, std::move(sequences));
-  json reply = head(context, "chat.completion");
-  Usage usage({request.prompt});
-  reply["choices"] = json::array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    reply["choices"].push_back(whole_choice(context, request, i, *results[i]));
-    usage.add(*results[i]);
-  }
-  reply["usage"] = usage.json();
-  exchange.reply(200, dump(reply));
+  reply_whole(exchange, openai_head(context, kIdPrefix, "chat.completion"), Usage({request.prompt}),
+              results, [&](std::size_t index, const Generation& generation) {
+                return whole_choice(context, request, index, generation);
+              });
 }
 
 }  // namespace cupel

@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "cupel/server/completions_request.h"
-#include "cupel/server/reply.h"
+#include "cupel/server/openai_reply.h"
 #include "cupel/server/sampling_fields.h"
 #include "cupel/server/token_text.h"
-#include "cupel/server/usage.h"
 #include "cupel/text/utf8.h"
 
 namespace cupel {
@@ -65,11 +64,8 @@ class LogprobLists {
        offsets_ = json::array();
 };
 
-json head(const ServerContext& context, const std::string& id, std::int64_t created) {
-  return {{"id", id},
-          {"object", "text_completion"},
-          {"created", created},
-          {"model", context.options.names.front()}};
+json head(const ServerContext& context) {
+  return openai_head(context, "cmpl", "text_completion");
 }
 
 json whole_choice(const ServerContext& context, const CompletionsRequest& request,
@@ -96,12 +92,11 @@ json whole_choice(const ServerContext& context, const CompletionsRequest& reques
   return choice;
 }
 
-class CompletionsStream final : public StreamWriter {
+class CompletionsStream final : public OpenAiStream {
  public:
   CompletionsStream(const ServerContext& context, CompletionsRequest request)
-      : request_(std::move(request)),
-        head_(head(context, new_reply_id("cmpl"), unix_seconds())),
-        usage_(request_.prompts),
+      : OpenAiStream(head(context), Usage(request.prompts), request.include_usage),
+        request_(std::move(request)),
         choices_(request_.prompts.size() * static_cast<std::size_t>(request_.n)) {
     if (request_.logprobs < 0) return;
     for (Choice& choice : choices_) {
@@ -118,7 +113,7 @@ class CompletionsStream final : public StreamWriter {
     }
     state.begun = true;
     if (event.done) {
-      usage_.add(*event.done);
+      count(*event.done);
       choice["finish_reason"] =
           request_.no_output ? json("length") : finish_name(event.done->finish);
       choice["matched_stop"] = request_.no_output ? json(nullptr) : matched_stop(*event.done);
@@ -135,20 +130,7 @@ class CompletionsStream final : public StreamWriter {
       if (!tells) return;
     }
     choice["text"] = text;
-    json chunk = head_;
-    chunk["choices"] = json::array({std::move(choice)});
-    if (request_.include_usage) chunk["usage"] = nullptr;
-    out += sse(dump(chunk));
-  }
-
-  void end(std::string& out) override {
-    if (request_.include_usage) {
-      json chunk = head_;
-      chunk["choices"] = json::array();
-      chunk["usage"] = usage_.json();
-      out += sse(dump(chunk));
-    }
-    out += sse("[DONE]");
+    put(std::move(choice), out);
   }
 
  private:
@@ -159,8 +141,6 @@ class CompletionsStream final : public StreamWriter {
   };
 
   CompletionsRequest request_;
-  json head_;
-  Usage usage_;
   std::vector<Choice> choices_;
 };
 
@@ -175,15 +155,10 @@ void handle_completions(const ServerContext& context, Exchange& exchange) {
     return;
   }
   const Results results = generate_all(context, exchange, std::move(sequences));
-  json reply = head(context, new_reply_id("cmpl"), unix_seconds());
-  Usage usage(request.prompts);
-  reply["choices"] = json::array();
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    reply["choices"].push_back(whole_choice(context, request, i, *results[i]));
-    usage.add(*results[i]);
-  }
-  reply["usage"] = usage.json();
-  exchange.reply(200, dump(reply));
+  reply_whole(exchange, head(context), Usage(request.prompts), results,
+              [&](std::size_t index, const Generation& generation) {
+                return whole_choice(context, request, index, generation);
+              });
 }
 
 }  // namespace cupel

@@ -6,6 +6,7 @@
 #include "cupel/base/file.h"
 #include "cupel/server/fields.h"
 #include "cupel/server/http_error.h"
+#include "cupel/server/sampling_fields.h"
 
 namespace cupel {
 namespace {
@@ -28,12 +29,7 @@ SamplingParams load_sampling_defaults(const std::filesystem::path& model) {
   try {
     Fields fields(config);
     SamplingParams params{.temperature = 1};
-    params.temperature = fields.number("temperature").value_or(params.temperature);
-    params.top_p = fields.number("top_p").value_or(params.top_p);
-    params.top_k = fields.count("top_k", 0).value_or(params.top_k);
-    params.min_p = fields.number("min_p").value_or(params.min_p);
-    params.repetition_penalty =
-        fields.number("repetition_penalty").value_or(params.repetition_penalty);
+    read_sampling_numbers(fields, params);
     return params;
   } catch (const HttpError& error) {
     throw InputError(file.string(), "sampling parameters", error.what());

@@ -27,9 +27,9 @@ struct ServerContext {
   std::int64_t token_capacity = 0;  // tokens of one sequence that the cache holds
 };
 
-// temperature, top_p, top_k, min_p and repetition_penalty of the checkpoint's
-// generation_config.json, as SGLang and vLLM take them; what the file does not say is temperature 1
-// and nothing cut. Throws InputError for a file that is not as expected.
+// temperature, top_p, top_k, min_p and the penalties of the checkpoint's generation_config.json, as
+// SGLang and vLLM take them; what the file does not say is temperature 1 and nothing cut. Throws
+// InputError for a file that is not as expected.
 SamplingParams load_sampling_defaults(const std::filesystem::path& model);
 
 // add_bos_token of tokenizer_config.json; false where it is not there. Throws InputError.

@@ -12,29 +12,6 @@ namespace {
 
 using nlohmann::json;
 
-void read_shared(Fields& fields, const ServerContext& context, const char* seed,
-                 const char* min_tokens, GenerationRequest& request) {
-  SamplingParams& params = request.sampling;
-  params = context.defaults;
-  params.temperature = fields.number("temperature").value_or(params.temperature);
-  params.top_p = fields.number("top_p").value_or(params.top_p);
-  // -1 is SGLang's and vLLM's word for all.
-  const int top_k = fields.count("top_k", -1).value_or(params.top_k);
-  params.top_k = std::max(top_k, 0);
-  params.min_p = fields.number("min_p").value_or(params.min_p);
-  params.seed = static_cast<std::uint64_t>(fields.integer(seed).value_or(0));
-  params.repetition_penalty =
-      fields.number("repetition_penalty").value_or(params.repetition_penalty);
-  params.frequency_penalty = fields.number("frequency_penalty").value_or(0.0F);
-  params.presence_penalty = fields.number("presence_penalty").value_or(0.0F);
-  request.stop = fields.texts("stop");
-  request.stop_ids = fields.ids("stop_token_ids");
-  request.min_new_tokens = fields.count(min_tokens, 0).value_or(0);
-  request.ignore_eos = fields.boolean("ignore_eos").value_or(false);
-  // The text leaves EOS out and shows every other token, whatever these say.
-  fields.ignore({"skip_special_tokens", "spaces_between_special_tokens"});
-}
-
 void read_logit_bias(Fields& fields, GenerationRequest& request) {
   const json* bias = fields.find("logit_bias");
   if (bias == nullptr) return;
@@ -55,13 +32,39 @@ void read_logit_bias(Fields& fields, GenerationRequest& request) {
   }
 }
 
+void read_shared(Fields& fields, const ServerContext& context, const char* seed,
+                 const char* min_tokens, GenerationRequest& request) {
+  request.sampling = context.defaults;
+  read_sampling_numbers(fields, request.sampling);
+  request.sampling.seed = static_cast<std::uint64_t>(fields.integer(seed).value_or(0));
+  read_logit_bias(fields, request);
+  request.stop = fields.texts("stop");
+  request.stop_ids = fields.ids("stop_token_ids");
+  request.min_new_tokens = fields.count(min_tokens, 0).value_or(0);
+  request.ignore_eos = fields.boolean("ignore_eos").value_or(false);
+  // The text leaves EOS out and shows every other token, whatever these say.
+  fields.ignore({"skip_special_tokens", "spaces_between_special_tokens"});
+  fields.refuse("no_stop_trim", "stop strings are never part of the text");
+  fields.refuse("stop_regex", "stop takes strings only");
+}
+
 }  // namespace
+
+void read_sampling_numbers(Fields& fields, SamplingParams& params) {
+  params.temperature = fields.number("temperature").value_or(params.temperature);
+  params.top_p = fields.number("top_p").value_or(params.top_p);
+  // -1 is SGLang's and vLLM's word for all.
+  params.top_k = std::max(fields.count("top_k", -1).value_or(params.top_k), 0);
+  params.min_p = fields.number("min_p").value_or(params.min_p);
+  params.repetition_penalty =
+      fields.number("repetition_penalty").value_or(params.repetition_penalty);
+  params.frequency_penalty = fields.number("frequency_penalty").value_or(params.frequency_penalty);
+  params.presence_penalty = fields.number("presence_penalty").value_or(params.presence_penalty);
+}
 
 void read_openai_sampling(Fields& fields, const ServerContext& context,
                           GenerationRequest& request) {
   read_shared(fields, context, "seed", "min_tokens", request);
-  read_logit_bias(fields, request);
-  fields.refuse("no_stop_trim", "stop strings are never part of the text");
   fields.refuse("include_stop_str_in_output", "stop strings are never part of the text");
   fields.refuse("use_beam_search", "there is no beam search");
   fields.refuse("length_penalty", "there is no beam search", 1);
@@ -69,15 +72,11 @@ void read_openai_sampling(Fields& fields, const ServerContext& context,
   fields.refuse("allowed_token_ids", "use logit_bias");
   fields.refuse("logits_processors", "there are none");
   fields.refuse("lora_path", "there are no adapters");
-  fields.refuse("stop_regex", "stop takes strings only");
 }
 
 void read_sglang_sampling(Fields& fields, const ServerContext& context,
                           GenerationRequest& request) {
   read_shared(fields, context, "sampling_seed", "min_new_tokens", request);
-  read_logit_bias(fields, request);
-  fields.refuse("no_stop_trim", "stop strings are never part of the text");
-  fields.refuse("stop_regex", "stop takes strings only");
   fields.refuse("custom_params", "there are no logit processors of clients");
   fields.refuse("beam_width", "there is no beam search", 1);
   fields.ignore({"stream_interval"});

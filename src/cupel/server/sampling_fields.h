@@ -9,6 +9,9 @@
 
 namespace cupel {
 
+// Those that are numbers, the seed left out; what is not there keeps its value. Throws HttpError.
+void read_sampling_numbers(Fields& fields, SamplingParams& params);
+
 // The parameters that both OpenAI interfaces share, vLLM's and SGLang's additions included:
 // temperature, top_p, top_k, min_p, seed, penalties, logit_bias, stop, stop_token_ids, min_tokens,
 // ignore_eos. Not the limit of tokens. Throws HttpError.

@@ -62,8 +62,12 @@ std::uint32_t GrammarAutomaton::rest_length(ExprId id, std::uint32_t at) const {
   }
 }
 
+GrammarAutomaton::Cell GrammarAutomaton::cell_at(ExprId expr, std::uint32_t at, CellId next) const {
+  return {expr, at, next, add(rest_length(expr, at), cells_[next].least)};
+}
+
 GrammarAutomaton::CellId GrammarAutomaton::cell(ExprId expr, std::uint32_t at, CellId next) {
-  const Cell key{expr, at, next, add(rest_length(expr, at), cells_[next].least)};
+  const Cell key = cell_at(expr, at, next);
   const auto [found, added] = cell_ids_.emplace(key, static_cast<CellId>(cells_.size()));
   if (added) cells_.push_back(key);
   return found->second;
@@ -78,9 +82,9 @@ void GrammarAutomaton::begin() {
 }
 
 void GrammarAutomaton::enter(ExprId expr, std::uint32_t at, CellId next) {
-  const Cell todo{expr, at, next, add(rest_length(expr, at), cells_[next].least)};
+  const Cell entered = cell_at(expr, at, next);
   // What can never be completed is no way to go on.
-  if (todo.least != kNever) work_.push_back(todo);
+  if (entered.least != kNever) work_.push_back(entered);
 }
 
 void GrammarAutomaton::resume(CellId id) {
@@ -94,37 +98,37 @@ void GrammarAutomaton::resume(CellId id) {
 // Depth first, so that ways come in the order of the alternatives.
 void GrammarAutomaton::expand() {
   while (!work_.empty()) {
-    const Cell todo = work_.back();
+    const Cell top = work_.back();
     work_.pop_back();
-    if (!seen_.emplace(todo, 0).second) continue;
-    const Expr& e = grammar_[todo.expr];
+    if (!seen_.insert(top).second) continue;
+    const Expr& e = grammar_[top.expr];
     switch (e.kind) {
       case Expr::Kind::kLiteral:
-        if (todo.at == e.count) {
-          resume(todo.next);
+        if (top.at == e.count) {
+          resume(top.next);
           break;
         }
         [[fallthrough]];
       case Expr::Kind::kBytes:
       case Expr::Kind::kToken:
-        ways_.push_back(cell(todo.expr, todo.at, todo.next));
+        ways_.push_back(cell(top.expr, top.at, top.next));
         break;
       case Expr::Kind::kSequence: {
         const auto parts = grammar_.parts(e);
-        const bool last = todo.at + 1 == parts.size();
-        enter(parts[todo.at], 0, last ? todo.next : cell(todo.expr, todo.at + 1, todo.next));
+        const bool last = top.at + 1 == parts.size();
+        enter(parts[top.at], 0, last ? top.next : cell(top.expr, top.at + 1, top.next));
         break;
       }
       case Expr::Kind::kChoice: {
         const auto parts = grammar_.parts(e);
-        for (auto part = parts.rbegin(); part != parts.rend(); ++part) enter(*part, 0, todo.next);
+        for (auto part = parts.rbegin(); part != parts.rend(); ++part) enter(*part, 0, top.next);
         break;
       }
       case Expr::Kind::kRepeat:
-        expand_repeat(todo.expr, todo.at, todo.next);
+        expand_repeat(top.expr, top.at, top.next);
         break;
       case Expr::Kind::kRule:
-        enter(e.first, 0, todo.next);
+        enter(e.first, 0, top.next);
         break;
     }
   }

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -95,7 +96,8 @@ class GrammarAutomaton {
   };
 
   ConfigId make_step(ConfigId from, std::uint8_t byte);
-  CellId cell(ExprId expr, std::uint32_t at, CellId next);
+  Cell cell_at(ExprId expr, std::uint32_t at, CellId next) const;
+  CellId cell(ExprId expr, std::uint32_t at, CellId next);  // its number
   std::uint32_t rest_length(ExprId expr, std::uint32_t at) const;
 
   // A configuration in the making: begin, any number of enter and resume, then finish.
@@ -120,7 +122,7 @@ class GrammarAutomaton {
 
   // Of the configuration in the making.
   std::vector<Cell> work_;
-  std::unordered_map<Cell, char, CellHash> seen_;
+  std::unordered_set<Cell, CellHash> seen_;
   std::vector<CellId> ways_;
   bool complete_ = false;
   struct PlainCell {

@@ -98,10 +98,10 @@ class Check {
 
   void run() {
     size();
-    todo_.emplace_back(&document_, "");
-    while (!todo_.empty()) {
-      const auto [value, pointer] = std::move(todo_.back());
-      todo_.pop_back();
+    pending_.emplace_back(&document_, "");
+    while (!pending_.empty()) {
+      const auto [value, pointer] = std::move(pending_.back());
+      pending_.pop_back();
       schemas_.insert(pointer);
       schema(*value, pointer);
     }
@@ -161,18 +161,18 @@ class Check {
                 "a type or a list of types", value);
         break;
       case Kind::kSchema:
-        todo_.emplace_back(&value, pointer);
+        pending_.emplace_back(&value, pointer);
         break;
       case Kind::kSchemas:
         require(value.is_array() && !value.empty(), pointer, "a list of schemas", value);
         for (std::size_t i = 0; i < value.size(); ++i) {
-          todo_.emplace_back(&value[i], pointer_to(pointer, std::to_string(i)));
+          pending_.emplace_back(&value[i], pointer_to(pointer, std::to_string(i)));
         }
         break;
       case Kind::kSchemaByName:
         require(value.is_object(), pointer, "an object of schemas", value);
         for (const auto& [name, schema] : value.items()) {
-          todo_.emplace_back(&schema, pointer_to(pointer, name));
+          pending_.emplace_back(&schema, pointer_to(pointer, name));
         }
         break;
       case Kind::kNames:
@@ -210,7 +210,7 @@ class Check {
 
   const Json& document_;
   std::string where_;
-  std::vector<std::pair<const Json*, std::string>> todo_;
+  std::vector<std::pair<const Json*, std::string>> pending_;
   std::set<std::string> schemas_;                                // pointers
   std::vector<std::pair<std::string, std::string>> references_;  // pointer of the keyword, target
 };
