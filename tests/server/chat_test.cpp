@@ -1,4 +1,6 @@
 // /v1/chat/completions: the published prompt, reasoning and tool calls apart, forms of answers.
+#include <algorithm>
+
 #include "server/served.h"
 #include <gmock/gmock.h>
 
@@ -52,6 +54,7 @@ TEST(Chat, AnswersThePublishedPrompt) {
   EXPECT_EQ(choice["finish_reason"], "stop");
   EXPECT_EQ(reply["usage"]["prompt_tokens"], asked(kChat, 1).prompt_ids.size());
   EXPECT_EQ(reply["usage"]["completion_tokens"], g.output_ids.size());
+  EXPECT_EQ(reply["usage"]["reasoning_tokens"], 0);
 }
 
 TEST(Chat, ReasoningComesApart) {
@@ -68,6 +71,12 @@ TEST(Chat, ReasoningComesApart) {
     const std::string text = to_valid_utf8(g.text);
     const std::size_t end = text.find("</think>");
     EXPECT_EQ(message.value("reasoning_content", ""), text.substr(0, end));
+    const auto marker = expecting_engine().tokenizer().encode("</think>");
+    const auto found = std::find(g.output_ids.begin(), g.output_ids.end(), marker.at(0));
+    const auto reasoning =
+        std::distance(g.output_ids.begin(), found) + (found == g.output_ids.end() ? 0 : 1);
+    EXPECT_EQ(reply["usage"]["reasoning_tokens"], reasoning);
+    EXPECT_EQ(reply["usage"]["completion_tokens_details"]["reasoning_tokens"], reasoning);
     const json content = message["content"];
     EXPECT_EQ(content.is_null() ? "" : content.get<std::string>(),
               end == std::string::npos ? "" : text.substr(end + 8));

@@ -110,7 +110,7 @@ class ChatStream final : public OpenAiStream {
  public:
   ChatStream(const ServerContext& context, ChatRequest request)
       : OpenAiStream(openai_head(context, kIdPrefix, "chat.completion.chunk"),
-                     Usage({request.prompt}), request.include_usage),
+                     Usage({request.prompt}, request.reasoning_end), request.include_usage),
         context_(context),
         request_(std::move(request)) {
     for (int i = 0; i < request_.n; ++i) choices_.emplace_back(request_.parsing);
@@ -176,8 +176,9 @@ void handle_chat(const ServerContext& context, Exchange& exchange) {
     return;
   }
   const Results results = generate_all(context, exchange, std::move(sequences));
-  reply_whole(exchange, openai_head(context, kIdPrefix, "chat.completion"), Usage({request.prompt}),
-              results, [&](std::size_t index, const Generation& generation) {
+  reply_whole(exchange, openai_head(context, kIdPrefix, "chat.completion"),
+              Usage({request.prompt}, request.reasoning_end), results,
+              [&](std::size_t index, const Generation& generation) {
                 return whole_choice(context, request, index, generation);
               });
 }

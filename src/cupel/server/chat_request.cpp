@@ -10,6 +10,7 @@
 #include "cupel/server/output_form.h"
 #include "cupel/server/sampling_fields.h"
 #include "cupel/text/chat/openai_messages.h"
+#include "cupel/text/chat/special_tokens.h"
 
 namespace cupel {
 namespace {
@@ -38,6 +39,7 @@ class ChatReader {
     read_response_format();
     refuse_others();
 
+    if (form_.thinking) request_.reasoning_end = end_think_token(context_.engine.tokenizer());
     request_.parsing = {.mode = options_.mode, .tool_calls = !tools_.empty()};
     request_.prompt.prompt_ids =
         context_.engine.tokenizer().encode(context_.encoder.encode(messages_, options_));
@@ -48,8 +50,7 @@ class ChatReader {
         output_limit(limit ? limit : older, context_.options.chat_tokens,
                      request_.prompt.prompt_ids.size(), context_);
     if (form_.constrains()) {
-      request_.prompt.constraint =
-          make_output_form(form_, context_.engine.tokenizer(), context_.vocabulary);
+      request_.prompt.constraint = context_.forms.output(form_);
     }
     context_.engine.validate(request_.prompt, "request");
     return std::move(request_);

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "cupel/engine/engine_thread.h"
+#include "cupel/server/form_cache.h"
 #include "cupel/server/hangup_watcher.h"
 #include "cupel/server/metrics.h"
 #include "cupel/server/options.h"
 #include "cupel/text/chat/encoding.h"
-#include "cupel/text/constraint/vocabulary.h"
 
 namespace cupel {
 
@@ -21,7 +21,7 @@ struct ServerContext {
   Metrics& metrics;
   HangupWatcher& watcher;
   const PromptEncoder& encoder;
-  std::shared_ptr<const ConstraintVocabulary> vocabulary;
+  FormCache& forms;
   SamplingParams defaults;          // of requests that name no value
   std::int64_t longest = 0;         // tokens of a sequence, prompt and output, that can be served
   std::int64_t token_capacity = 0;  // tokens of one sequence that the cache holds

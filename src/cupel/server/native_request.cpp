@@ -105,9 +105,9 @@ class GenerateReader {
     request_.n = n;
     if (const auto schema = sampling.text("json_schema")) {
       item.request.constraint =
-          make_schema_form(parse_chat_json(*schema, "sampling_params.json_schema",
-                                           context_.options.limits.json_depth),
-                           context_.vocabulary, "sampling_params.json_schema");
+          context_.forms.schema(parse_chat_json(*schema, "sampling_params.json_schema",
+                                                context_.options.limits.json_depth),
+                                "sampling_params.json_schema");
     }
     sampling.refuse("regex", "there are no constraints by regular expressions");
     sampling.refuse("ebnf", "there are no constraints by grammars");

@@ -158,9 +158,7 @@ std::shared_ptr<const TokenConstraint> make_output_form(
   auto answer =
       make_constraint(std::move(grammar), std::move(vocabulary), "response_format, tools");
   if (!form.thinking) return answer;
-  const std::vector<std::int32_t> marker = tokenizer.encode(kEndThinkText);
-  if (marker.size() != 1) throw InputError("tokenizer", "</think> as one token", "several");
-  return after_token(marker.front(), tokenizer.id_limit(), std::move(answer));
+  return after_token(end_think_token(tokenizer), tokenizer.id_limit(), std::move(answer));
 }
 
 std::shared_ptr<const TokenConstraint> make_schema_form(

@@ -41,6 +41,7 @@ class Server::Impl {
         metrics_(options_.names.front()),
         capacity_(cache_capacity(engine)),
         encoder_(options_.release.value_or(chat_release(engine.config())), load_prose(options_)),
+        forms_(engine.tokenizer()),
         thread_(engine),
         context_{.options = options_,
                  .engine = engine,
@@ -48,7 +49,7 @@ class Server::Impl {
                  .metrics = metrics_,
                  .watcher = watcher_,
                  .encoder = encoder_,
-                 .vocabulary = std::make_shared<const ConstraintVocabulary>(engine.tokenizer()),
+                 .forms = forms_,
                  .defaults = load_sampling_defaults(options_.model),
                  .longest = std::min(engine.config().max_position_embeddings, capacity_),
                  .token_capacity = capacity_},
@@ -135,6 +136,7 @@ class Server::Impl {
   Metrics metrics_;
   std::int64_t capacity_;
   PromptEncoder encoder_;
+  FormCache forms_;
   HangupWatcher watcher_;
   EngineThread thread_;
   ServerContext context_;

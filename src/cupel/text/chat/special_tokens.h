@@ -2,7 +2,10 @@
 // U+FF5C, the underlines U+2581.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
+
+#include "cupel/text/tokenizer.h"
 
 namespace cupel {
 
@@ -26,5 +29,8 @@ inline constexpr std::string_view kParameterTag = "<｜DSML｜parameter name=\""
 inline constexpr std::string_view kStringParameter = "\" string=\"true\">";
 inline constexpr std::string_view kJsonParameter = "\" string=\"false\">";
 inline constexpr std::string_view kEndParameterTag = "</｜DSML｜parameter>";
+
+// The token of kEndThinkText. Throws InputError if the tokenizer needs several.
+std::int32_t end_think_token(const Tokenizer& tokenizer);
 
 }  // namespace cupel
