@@ -21,6 +21,7 @@ import requests
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "models" / "tiny-v4-0731"
 ITEMS = 50
+STOPS = ["Question", "Assistant:", "<|separator|>"]
 QUESTION = "Ivy has 5 apples. Ivy buys 3 more apples. How many apples does Ivy have now?"
 
 
@@ -39,6 +40,10 @@ def start_server(cupel, folder):
     if not found:
         sys.exit(f"check-clients: the server did not start: {line}")
     return server, found.group(1)
+
+
+def chat_prompt(question):
+    return f"<｜begin▁of▁sentence｜><｜User｜>{question}<｜Assistant｜></think>"
 
 
 def engine_text(cupel, prompt, tokens, *flags):
@@ -64,7 +69,7 @@ def wordmath_rows(cupel, folder):
             for i, item in enumerate(items)]
 
 
-def check_openai(cupel, url):
+def check_openai(cupel, url, folder):
     client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
     model = client.models.list().data[0].id
     prompt = f"Question: {QUESTION}\nAnswer:"
@@ -80,7 +85,7 @@ def check_openai(cupel, url):
         "openai completions, streamed", text, events[-1].usage)
 
     ask = [{"role": "user", "content": QUESTION}]
-    own = engine_text(cupel, "<｜begin▁of▁sentence｜><｜User｜>" + QUESTION + "<｜Assistant｜></think>", 64)
+    own = engine_text(cupel, chat_prompt(QUESTION), 64)
     reply = client.chat.completions.create(model=model, messages=ask, max_tokens=64, temperature=0,
                                            logprobs=True, top_logprobs=2)
     check(reply.choices[0].message.content == own, "openai chat", reply.choices[0].message.content, own)
@@ -110,8 +115,11 @@ def check_openai(cupel, url):
     reply = client.chat.completions.create(
         model=model, messages=ask, max_tokens=60, temperature=1, seed=1,
         response_format={"type": "json_schema", "json_schema": {"name": "x", "schema": schema}})
-    total = json.loads(reply.choices[0].message.content)["total"]
-    check(0 <= total <= 99, "openai json_schema", total)
+    content = reply.choices[0].message.content
+    (folder / "schema.json").write_text(json.dumps(schema))
+    own = engine_text(cupel, chat_prompt(QUESTION), 60, "--temperature", "1", "--seed", "1",
+                      "--json-schema", str(folder / "schema.json"))
+    check(0 <= json.loads(content)["total"] <= 99 and content == own, "openai json_schema", content, own)
     try:
         client.completions.create(model="another", prompt="a")
         check(False, "openai errors")
@@ -125,7 +133,7 @@ def check_native(url, rows):
         reply = requests.post(url + "/generate", timeout=300, json={
             "text": row["prompt"],
             "sampling_params": {"max_new_tokens": 512, "temperature": 0,
-                                "stop": ["Question", "Assistant:", "<|separator|>"]}})
+                                "stop": STOPS}})
         return reply.json()["text"]
     with concurrent.futures.ThreadPoolExecutor(len(rows)) as pool:
         texts = list(pool.map(ask, rows))
@@ -135,7 +143,16 @@ def check_native(url, rows):
     check(info["internal_states"][0]["last_gen_throughput"] > 0, "/server_info")
 
 
-def check_lm_eval(url, rows, folder):
+def engine_chat_texts(cupel, rows):
+    """What the engine itself answers to the items as chats."""
+    def answer(row):
+        stops = [flag for stop in STOPS for flag in ("--stop", stop)]
+        return engine_text(cupel, chat_prompt(row["prompt"]), 512, "--threads", "1", *stops)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return list(pool.map(answer, rows))
+
+
+def check_lm_eval(cupel, url, rows, folder):
     (folder / "task").mkdir()
     data = folder / "task" / "items.jsonl"
     data.write_text("".join(json.dumps({"prompt": r["prompt"], "answer": r["text"]}) + "\n" for r in rows))
@@ -146,7 +163,7 @@ test_split: test
 output_type: generate_until
 doc_to_text: "{{{{prompt}}}}"
 doc_to_target: "{{{{answer}}}}"
-generation_kwargs: {{until: ["Question", "Assistant:", "<|separator|>"], max_gen_toks: 512, temperature: 0}}
+generation_kwargs: {{until: {json.dumps(STOPS)}, max_gen_toks: 512, temperature: 0}}
 metric_list: [{{metric: exact_match}}]
 """)
     for name, path in (("local-completions", "completions"), ("local-chat-completions", "chat/completions")):
@@ -162,15 +179,9 @@ metric_list: [{{metric: exact_match}}]
         lines = next(out.rglob("samples_*.jsonl")).read_text().splitlines()
         samples = [json.loads(line) for line in lines]
         check(len(samples) == len(rows), f"lm-eval {name}: {len(rows)} items", len(samples))
-        if chat:
-            for sample in samples[:3]:
-                own = requests.post(f"{url}/v1/chat/completions", timeout=100, json={
-                    "messages": [{"role": "user", "content": sample["doc"]["prompt"]}], "temperature": 0,
-                    "max_tokens": 512, }).json()["choices"][0]["message"]["content"]
-                check(own.startswith(sample["resps"][0][0]), "lm-eval chat equals the server's text")
-        else:
-            different = [s["doc_id"] for s in samples if s["resps"][0][0] != s["doc"]["answer"]]
-            check(not different, "lm-eval completions equal the engine's", different)
+        own = engine_chat_texts(cupel, rows) if chat else [row["text"] for row in rows]
+        different = [s["doc_id"] for s in samples if s["resps"][0][0] != own[s["doc_id"]]]
+        check(not different, f"lm-eval {name}: outputs equal the engine's", different)
 
 
 def main():
@@ -180,9 +191,9 @@ def main():
     server, url = start_server(cupel, folder)
     try:
         rows = wordmath_rows(cupel, folder)
-        check_openai(cupel, url)
+        check_openai(cupel, url, folder)
         check_native(url, rows)
-        check_lm_eval(url, rows, folder)
+        check_lm_eval(cupel, url, rows, folder)
     finally:
         server.send_signal(signal.SIGTERM)
         code = server.wait(60)
