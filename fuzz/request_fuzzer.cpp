@@ -18,6 +18,7 @@ struct Served {
       {.model = CUPEL_SOURCE_DIR "/models/tiny-v4-0731", .network = {}, .threads = 1}};
   cupel::ServerOptions options{.names = {"tiny"}, .model = CUPEL_SOURCE_DIR "/models/tiny-v4-0731"};
   cupel::Metrics metrics{"tiny"};
+  cupel::FormCache forms{engine.tokenizer()};
   cupel::HangupWatcher watcher;
   cupel::EngineThread thread{engine};
   cupel::PromptEncoder encoder{
@@ -31,7 +32,7 @@ struct Served {
       .metrics = metrics,
       .watcher = watcher,
       .encoder = encoder,
-      .vocabulary = std::make_shared<const cupel::ConstraintVocabulary>(engine.tokenizer()),
+      .forms = forms,
       .defaults = {},
       .longest = 4096,
       .token_capacity = 4096};
