@@ -25,17 +25,16 @@ struct Served {
       cupel::ChatRelease::k0731,
       cupel::load_prompt_prose(options.model,
                                CUPEL_SOURCE_DIR "/data/v4-flash/encoding/test_output_1.txt")};
-  cupel::ServerContext context{
-      .options = options,
-      .engine = engine,
-      .thread = thread,
-      .metrics = metrics,
-      .watcher = watcher,
-      .encoder = encoder,
-      .forms = forms,
-      .defaults = {},
-      .longest = 4096,
-      .token_capacity = 4096};
+  cupel::ServerContext context{.options = options,
+                               .engine = engine,
+                               .thread = thread,
+                               .metrics = metrics,
+                               .watcher = watcher,
+                               .encoder = encoder,
+                               .forms = forms,
+                               .defaults = {},
+                               .longest = 4096,
+                               .token_capacity = 4096};
 };
 
 }  // namespace

@@ -26,7 +26,7 @@ class Usage {
   void add(const Generation& generation) {
     completion_ += generation.output_ids.size();
     cached_ += static_cast<std::size_t>(generation.cached_prompt_tokens);
-    if (reasoning_end_) reasoning_ += reasoning_tokens(generation.output_ids);
+    if (reasoning_end_) reasoning_ += through(*reasoning_end_, generation.output_ids);
   }
 
   nlohmann::json json() const {
@@ -39,8 +39,9 @@ class Usage {
   }
 
  private:
-  std::size_t reasoning_tokens(const std::vector<std::int32_t>& output) const {
-    const auto end = std::find(output.begin(), output.end(), *reasoning_end_);
+  // Tokens up to the first `token`, with it.
+  static std::size_t through(std::int32_t token, const std::vector<std::int32_t>& output) {
+    const auto end = std::find(output.begin(), output.end(), token);
     return static_cast<std::size_t>(end - output.begin()) + (end == output.end() ? 0 : 1);
   }
 
