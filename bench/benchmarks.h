@@ -18,6 +18,7 @@ struct Settings {
   int vocabulary = 0;                                     // 0: as the model has it
   std::string cupel = "build/release/bin/cupel";          // of wordmath: the program
   int tokens = 8192;                                      // of the prompt
+  std::string product;  // of one-row, many-rows and contract: those whose name holds this
 };
 
 // One-row products at V4-Flash shapes, weights cycled over 1 GiB, against a plain sum of memory.

@@ -50,6 +50,8 @@ int main(int argc, char** argv) {
   app.add_option("--tokens", settings.tokens, "model: length of the prompt")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--product", settings.product,
+                 "one-row, many-rows, contract: products whose name holds this");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

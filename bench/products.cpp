@@ -31,6 +31,13 @@ const char* format_name(PackedMatrix::Format format) {
   return "F32";
 }
 
+std::vector<Shape> chosen_shapes(const Settings& s) {
+  auto shapes = flash_shapes();
+  std::erase_if(
+      shapes, [&](const Shape& shape) { return shape.name.find(s.product) == std::string::npos; });
+  return shapes;
+}
+
 LinearParams product(const PackedMatrix& weight, const std::vector<float>& x, std::size_t rows,
                      std::vector<float>& out) {
   return {.x = x.data(),
@@ -49,7 +56,7 @@ void one_row(const Settings& s) {
              active_isa());
   fmt::print("{:18} {:5} {:>13} {:>10} {:>10} {:>7}\n", "product", "", "shape", "GB/s", "sum GB/s",
              "ratio");
-  for (const Shape& shape : flash_shapes()) {
+  for (const Shape& shape : chosen_shapes(s)) {
     const auto matrices = random_matrices(shape, kCycle);
     const auto x = random_inputs(*s.pool, shape, 1);
     // A step multiplies by all its experts in one call; other products stand alone.
@@ -82,7 +89,7 @@ void contract(const Settings& s) {
              active_isa());
   fmt::print("{:18} {:5} {:>10} {:>16} {:>20}\n", "product", "", "GB/s", "free order GB/s",
              "time / free order");
-  for (const Shape& shape : flash_shapes()) {
+  for (const Shape& shape : chosen_shapes(s)) {
     if (shape.n % 64 != 0 || shape.k < 4096) continue;
     const auto matrices = random_matrices(shape, kCycle);
     const auto x = random_inputs(*s.pool, shape, 1);
@@ -111,7 +118,7 @@ void many_rows(const Settings& s) {
              sgemm_core());
   fmt::print("{:18} {:5} {:>13} {:>10} {:>12} {:>7}\n", "product", "", "shape", "GMAC/s",
              "sgemm GMAC/s", "ratio");
-  for (const Shape& shape : flash_shapes()) {
+  for (const Shape& shape : chosen_shapes(s)) {
     const PackedMatrix matrix = random_matrix(shape, 1);
     const auto x = random_inputs(*s.pool, shape, kRows);
     const auto w = random_floats(shape.n * shape.k);

@@ -327,6 +327,27 @@ TEST(Linear, QuantisedInputsEqualTheDocumentedOrder) {
   }
 }
 
+// Inputs that fit pairs of bf16, in lengths that leave part of a vector of them.
+TEST(Linear, Bf16InputsOfAnyLengthEqualTheDocumentedOrder) {
+  test::Random random(22);
+  ThreadPool pool(2);
+  constexpr std::size_t kN = 90, kRows = 13;
+  for (const std::size_t k : {4, 28, 32, 36, 100, 676}) {
+    const KnownMatrix m = random_matrix(random, Format::kFp8, kN, k);
+    std::vector<float> x = random.normals(kRows * k);
+    for (float& v : x) v = round_bf16(v);
+    const std::vector<float> expected = in_documented_order(m, x, kRows);
+    for (const Isa isa : available_isas()) {
+      const IsaScope scope(isa);
+      for (const std::size_t rows : {1, 3, 13}) {
+        EXPECT_TRUE(
+            same_bits(multiply(pool, m.packed, x, rows), std::span(expected).first(rows * kN)))
+            << active_isa() << " k " << k << " rows " << rows;
+      }
+    }
+  }
+}
+
 // Sums at the bound up to which no partial sum can round, and beyond: full blocks of the largest
 // values of one sign.
 TEST(Linear, Fp4SumsAtTheBoundOfExactness) {

@@ -69,7 +69,7 @@ alignas(64) constexpr std::array<std::uint16_t, 32> kFp4Values = fp4_values();
 }  // namespace
 }  // namespace cupel
 
-HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512bf16")
+HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512bf16,prfchw")
 namespace cupel {
 namespace {
 
@@ -341,21 +341,43 @@ HWY_INLINE __m512i pairs_of(const float* x, __m512i& rest, __mmask16& outside) {
   return _mm512_permutex2var_epi16(bits[0], _mm512_load_si512(kUpper.data()), bits[1]);
 }
 
-bool pack_pairs(const float* x, std::size_t x_stride, std::size_t rows, std::size_t k,
-                std::uint32_t* pairs) {
-  constexpr std::size_t kAtOnce = 32;
+constexpr std::size_t kPackAtOnce = 32;
+
+// One row. Other processors have read these words for the product before and hold their lines, so
+// all lines are asked for at once, and written whole: one after the other they take longer than a
+// small product.
+bool pack_row(const float* x, std::size_t k, std::uint32_t* pairs) {
+  constexpr std::size_t kLineWords = 16;
+  for (std::size_t i = 0; i < k / 2; i += kLineWords) __builtin_prefetch(pairs + i, 1, 3);
   __m512i rest = _mm512_setzero_si512();
   __mmask16 outside = 0;
-  for (std::size_t begin = 0; begin < k; begin += kAtOnce) {
-    const std::size_t count = std::min(kAtOnce, k - begin);
+  std::size_t i = 0;
+  for (; i + kPackAtOnce <= k; i += kPackAtOnce) {
+    _mm512_storeu_si512(pairs + i / 2, pairs_of(x + i, rest, outside));
+  }
+  if (i < k) {
+    alignas(64) float tail[kPackAtOnce] = {};
+    std::copy_n(x + i, k - i, tail);
+    const auto present = static_cast<__mmask16>((1u << (k - i) / 2) - 1);
+    _mm512_mask_storeu_epi32(pairs + i / 2, present, pairs_of(tail, rest, outside));
+  }
+  return outside == 0 && _mm512_test_epi32_mask(rest, rest) == 0;
+}
+
+bool pack_rows_interleaved(const float* x, std::size_t x_stride, std::size_t rows, std::size_t k,
+                           std::uint32_t* pairs) {
+  __m512i rest = _mm512_setzero_si512();
+  __mmask16 outside = 0;
+  for (std::size_t begin = 0; begin < k; begin += kPackAtOnce) {
+    const std::size_t count = std::min(kPackAtOnce, k - begin);
     for (std::size_t r = 0; r < rows; ++r) {
       const float* from = x + r * x_stride + begin;
-      alignas(64) float tail[kAtOnce] = {};
-      if (count < kAtOnce) {
+      alignas(64) float tail[kPackAtOnce] = {};
+      if (count < kPackAtOnce) {
         std::copy_n(from, count, tail);
         from = tail;
       }
-      alignas(64) std::uint32_t words[kAtOnce / 2];
+      alignas(64) std::uint32_t words[kPackAtOnce / 2];
       _mm512_store_si512(words, pairs_of(from, rest, outside));
       std::uint32_t* to = pairs + begin / 2 * rows + r;
       for (std::size_t i = 0; i < count / 2; ++i) to[i * rows] = words[i];
@@ -411,7 +433,7 @@ bool has_bf16_dots() {
 
 bool bf16_pairs(const float* x, std::size_t x_stride, std::size_t rows, std::size_t k,
                 std::uint32_t* pairs) {
-  return pack_pairs(x, x_stride, rows, k, pairs);
+  return rows == 1 ? pack_row(x, k, pairs) : pack_rows_interleaved(x, x_stride, rows, k, pairs);
 }
 
 void run_bf16_unit(const LinearUnit& u) {
