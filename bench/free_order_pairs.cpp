@@ -54,9 +54,9 @@ namespace cupel::bench {
 void free_order_pairs(const PackedMatrix& weight, std::size_t first, const std::uint32_t* pairs,
                       float* out) {
   if (weight.format() == PackedMatrix::Format::kFp4) {
-    multiply<bf16_dots::Fp4Pairs>(weight, first, pairs, out);
+    multiply<bf16_dots::Fp4Pairs<InPlaceOrder::kPacked>>(weight, first, pairs, out);
   } else {
-    multiply<bf16_dots::Fp8Pairs>(weight, first, pairs, out);
+    multiply<bf16_dots::Fp8Pairs<InPlaceOrder::kPacked>>(weight, first, pairs, out);
   }
 }
 

@@ -20,6 +20,19 @@ constexpr std::size_t kPanel = PackedMatrix::kPanel;
 constexpr std::size_t kTileRows = 12;
 constexpr std::size_t kTilePanels = 2;
 
+// Calls f.operator()<Format>() with what decodes this matrix's codes.
+template <typename F>
+auto with_format(const PackedMatrix& w, const F& f) {
+  using enum InPlaceOrder;
+  const bool fp4 = w.format() == PackedMatrix::Format::kFp4;
+  if (w.is_in_place()) {
+    return fp4 ? f.template operator()<Fp4Pairs<kWords>>()
+               : f.template operator()<Fp8Pairs<kWords>>();
+  }
+  return fp4 ? f.template operator()<Fp4Pairs<kPacked>>()
+             : f.template operator()<Fp8Pairs<kPacked>>();
+}
+
 }  // namespace
 }  // namespace cupel
 
@@ -74,12 +87,14 @@ template <typename Format, std::size_t Panels, std::size_t Rows>
 void few_rows_panels(const LinearUnit& u, std::size_t panel) {
   const PackedMatrix& w = *u.product->weight;
   alignas(64) float totals[Panels * Rows * kPanel] = {};
-  const std::size_t depth = w.is_in_place() ? kInPlaceDepth : w.k();
+  const std::size_t depth = w.is_in_place() ? in_place_depth(w.format()) : w.k();
   const ReadAhead ahead(PackedMatrix::row_bytes(w.format(), depth) * kPanel, Panels);
   for (std::size_t k0 = 0; k0 < w.k(); k0 += depth) {
     const std::size_t count = std::min(depth, w.k() - k0);
     PanelCodes codes[Panels];
-    for (std::size_t i = 0; i < Panels; ++i) codes[i] = panel_at(w, panel + i, k0, count, i);
+    for (std::size_t i = 0; i < Panels; ++i) {
+      codes[i] = panel_at(w, panel + i, k0, count, i, Format::kInPlace);
+    }
     few_rows<Format, Panels, Rows>(codes, u.pairs + k0 / 2, w.k() / 2, count, ahead, totals);
   }
   for (std::size_t i = 0; i < Panels; ++i) {
@@ -131,8 +146,7 @@ DecodedPanel decode_pairs(const PanelCodes& panel, std::size_t count, float* to)
 }
 
 DecodedPanel decode(const PackedMatrix& w, const PanelCodes& panel, std::size_t count, float* to) {
-  return w.format() == PackedMatrix::Format::kFp4 ? decode_pairs<Fp4Pairs>(panel, count, to)
-                                                  : decode_pairs<Fp8Pairs>(panel, count, to);
+  return with_format(w, [&]<typename Format>() { return decode_pairs<Format>(panel, count, to); });
 }
 
 template <std::size_t Panels, std::size_t Rows>
@@ -321,11 +335,11 @@ bool bf16_pairs(const float* x, std::size_t x_stride, std::size_t rows, std::siz
 void run_bf16_unit(const LinearUnit& u) {
   constexpr TileKernel kKernel = {.panels = kTilePanels,
                                   .value_bytes = sizeof(std::uint16_t),
+                                  .in_place = InPlaceOrder::kWords,
                                   .decode = decode,
                                   .multiply = multiply};
   if (u.packed_x != nullptr) return run_tiles(u, kKernel);
-  return u.product->weight->format() == PackedMatrix::Format::kFp4 ? few_rows_format<Fp4Pairs>(u)
-                                                                   : few_rows_format<Fp8Pairs>(u);
+  with_format(*u.product->weight, [&]<typename Format>() { few_rows_format<Format>(u); });
 }
 
 }  // namespace cupel

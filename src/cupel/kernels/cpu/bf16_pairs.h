@@ -41,10 +41,12 @@ alignas(64) inline constexpr Fp8Halves kFp8Halves = fp8_halves();
 
 // Where the bytes of the pair (k, k + 1) of output i are, in [low halves | high halves] of four
 // input indices of sixteen outputs.
-constexpr std::array<std::uint8_t, 64> pair_bytes(std::size_t k) {
+constexpr std::array<std::uint8_t, 64> pair_bytes(InPlaceOrder order, std::size_t k) {
   std::array<std::uint8_t, 64> at{};
+  const bool words = order == InPlaceOrder::kWords;
   for (std::size_t i = 0; i < PackedMatrix::kPanel; ++i) {
-    const std::size_t first = k * PackedMatrix::kPanel + i, second = first + PackedMatrix::kPanel;
+    const std::size_t first = words ? 4 * i + k : k * PackedMatrix::kPanel + i;
+    const std::size_t second = first + (words ? 1 : PackedMatrix::kPanel);
     at[4 * i + 0] = static_cast<std::uint8_t>(second);
     at[4 * i + 1] = static_cast<std::uint8_t>(second + 64);
     at[4 * i + 2] = static_cast<std::uint8_t>(first);
@@ -52,8 +54,8 @@ constexpr std::array<std::uint8_t, 64> pair_bytes(std::size_t k) {
   }
   return at;
 }
-alignas(64) inline constexpr std::array<std::uint8_t, 64> kPair01 = pair_bytes(0);
-alignas(64) inline constexpr std::array<std::uint8_t, 64> kPair23 = pair_bytes(2);
+template <InPlaceOrder order, std::size_t k>
+alignas(64) inline constexpr std::array<std::uint8_t, 64> kPairBytes = pair_bytes(order, k);
 
 // By the low five bits of 16: the fifth belongs to the next code and must not matter.
 constexpr std::array<std::uint16_t, 32> fp4_values() {
@@ -64,6 +66,21 @@ constexpr std::array<std::uint16_t, 32> fp4_values() {
   return t;
 }
 alignas(64) inline constexpr std::array<std::uint16_t, 32> kFp4Values = fp4_values();
+
+// For VPMULTISHIFTQB on words of eight codes in published order, index s at bits 4 s: the first
+// bits of bytes that hold code 2 j + 1 at bit 0 of the lower half and code 2 j at that of the
+// upper.
+constexpr std::array<std::uint8_t, 64> fp4_pair_bits(std::size_t j) {
+  std::array<std::uint8_t, 64> at{};
+  for (std::size_t i = 0; i < 64; i += 4) {
+    const std::size_t word = i % 8 * 8;
+    at[i] = at[i + 1] = static_cast<std::uint8_t>(word + 4 * (2 * j + 1));
+    at[i + 2] = at[i + 3] = static_cast<std::uint8_t>(word + 4 * (2 * j));
+  }
+  return at;
+}
+template <std::size_t j>
+alignas(64) inline constexpr std::array<std::uint8_t, 64> kFp4PairBits = fp4_pair_bits(j);
 
 }  // namespace cupel::bf16_dots
 
@@ -87,8 +104,10 @@ HWY_INLINE __m512 add_dots(__m512 sum, __m512i weights, std::uint32_t inputs) {
 
 // Each format: kStep input indices in 64 bytes of codes, as kStep / 2 vectors of pairs.
 
+template <InPlaceOrder order>
 class Fp8Pairs {
  public:
+  static constexpr InPlaceOrder kInPlace = order;
   static constexpr std::size_t kStep = 4, kBlock = PackedMatrix::kFp8Block;
 
   HWY_INLINE Fp8Pairs()
@@ -96,8 +115,8 @@ class Fp8Pairs {
         low1_(_mm512_load_si512(kFp8Halves.low.data() + 64)),
         high0_(_mm512_load_si512(kFp8Halves.high.data())),
         high1_(_mm512_load_si512(kFp8Halves.high.data() + 64)),
-        pair01_(_mm512_load_si512(kPair01.data())),
-        pair23_(_mm512_load_si512(kPair23.data())) {}
+        pair01_(_mm512_load_si512(kPairBytes<order, 0>.data())),
+        pair23_(_mm512_load_si512(kPairBytes<order, 2>.data())) {}
 
   HWY_INLINE void operator()(const std::uint8_t* codes, __m512i (&out)[2]) const {
     const __m512i code = _mm512_loadu_si512(codes);
@@ -118,14 +137,23 @@ class Fp8Pairs {
   __m512i low0_, low1_, high0_, high1_, pair01_, pair23_;
 };
 
+template <InPlaceOrder order>
 class Fp4Pairs {
  public:
+  static constexpr InPlaceOrder kInPlace = order;
   static constexpr std::size_t kStep = 8, kBlock = PackedMatrix::kFp4Group;
 
   HWY_INLINE Fp4Pairs() : values_(_mm512_load_si512(kFp4Values.data())) {}
 
   HWY_INLINE void operator()(const std::uint8_t* codes, __m512i (&out)[4]) const {
     const __m512i code = _mm512_loadu_si512(codes);
+    if constexpr (order == InPlaceOrder::kWords) {
+      out[0] = at_bits<0>(code);
+      out[1] = at_bits<1>(code);
+      out[2] = at_bits<2>(code);
+      out[3] = at_bits<3>(code);
+      return;
+    }
     out[0] = _mm512_permutexvar_epi16(code, values_);
     out[1] = _mm512_permutexvar_epi16(_mm512_srli_epi16(code, 4), values_);
     out[2] = _mm512_permutexvar_epi16(_mm512_srli_epi16(code, 8), values_);
@@ -139,6 +167,12 @@ class Fp4Pairs {
   }
 
  private:
+  template <std::size_t j>
+  HWY_INLINE __m512i at_bits(__m512i code) const {
+    const __m512i bits = _mm512_load_si512(kFp4PairBits<j>.data());
+    return _mm512_permutexvar_epi16(_mm512_multishift_epi64_epi8(bits, code), values_);
+  }
+
   __m512i values_;
 };
 

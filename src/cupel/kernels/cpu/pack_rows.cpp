@@ -63,9 +63,51 @@ void pack16(const std::byte* in, std::size_t stride, std::size_t rows, std::size
             std::uint8_t* out) {
   pack<std::uint16_t>(in, stride, rows, bytes, out);
 }
+#if HWY_TARGET <= HWY_AVX3
+// Sixteen words of each of sixteen rows, a quarter of the shuffles a byte that transpose() takes.
+HWY_INLINE void transpose_lines(const std::byte* in, std::size_t stride, std::uint8_t* out) {
+  __m512i v[kRows], w[kRows];
+  HWY_UNROLL(16)
+  for (std::size_t i = 0; i < kRows; ++i) v[i] = _mm512_loadu_si512(in + i * stride);
+  // Within each quarter the 4 x 4 words of rows 4 i to 4 i + 3 ...
+  HWY_UNROLL(8)
+  for (std::size_t i = 0; i < kRows; i += 2) {
+    w[i] = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+    w[i + 1] = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+  }
+  HWY_UNROLL(4)
+  for (std::size_t i = 0; i < kRows; i += 4) {
+    v[i] = _mm512_unpacklo_epi64(w[i], w[i + 2]);
+    v[i + 1] = _mm512_unpackhi_epi64(w[i], w[i + 2]);
+    v[i + 2] = _mm512_unpacklo_epi64(w[i + 1], w[i + 3]);
+    v[i + 3] = _mm512_unpackhi_epi64(w[i + 1], w[i + 3]);
+  }
+  // ... then the 4 x 4 quarters: v[4 i + j] has word 4 q + j of those rows in its quarter q.
+  HWY_UNROLL(4)
+  for (std::size_t j = 0; j < 4; ++j) {
+    const __m512i a = _mm512_shuffle_i32x4(v[j], v[4 + j], 0x88);       // quarters 0, 2 of rows 0-7
+    const __m512i b = _mm512_shuffle_i32x4(v[j], v[4 + j], 0xdd);       // 1, 3
+    const __m512i c = _mm512_shuffle_i32x4(v[8 + j], v[12 + j], 0x88);  // of rows 8-15
+    const __m512i d = _mm512_shuffle_i32x4(v[8 + j], v[12 + j], 0xdd);
+    w[j] = _mm512_shuffle_i32x4(a, c, 0x88);
+    w[8 + j] = _mm512_shuffle_i32x4(a, c, 0xdd);
+    w[4 + j] = _mm512_shuffle_i32x4(b, d, 0x88);
+    w[12 + j] = _mm512_shuffle_i32x4(b, d, 0xdd);
+  }
+  HWY_UNROLL(16)
+  for (std::size_t i = 0; i < kRows; ++i) _mm512_storeu_si512(out + 64 * i, w[i]);
+}
+#endif
+
 void pack32(const std::byte* in, std::size_t stride, std::size_t rows, std::size_t bytes,
             std::uint8_t* out) {
-  pack<std::uint32_t>(in, stride, rows, bytes, out);
+  std::size_t i = 0;
+#if HWY_TARGET <= HWY_AVX3
+  if (rows == kRows) {
+    for (; i + 64 <= bytes; i += 64) transpose_lines(in + i, stride, out + i * kRows);
+  }
+#endif
+  pack<std::uint32_t>(in + i, stride, rows, bytes - i, out + i * kRows);
 }
 
 void pair_words(std::uint8_t* words, std::size_t bytes) {

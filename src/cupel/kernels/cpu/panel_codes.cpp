@@ -9,18 +9,34 @@ namespace cupel {
 namespace {
 
 constexpr std::size_t kPanel = PackedMatrix::kPanel;
-constexpr std::size_t kSlotBytes = kInPlaceDepth * kPanel * sizeof(float);
-constexpr std::size_t kSlotScales = kInPlaceDepth / PackedMatrix::kFp4Group * kPanel;
+constexpr std::size_t kSlotBytes =
+    in_place_depth(PackedMatrix::Format::kF32) * kPanel * sizeof(float);
+constexpr std::size_t kSlotScales =
+    in_place_depth(PackedMatrix::Format::kFp4) / PackedMatrix::kFp4Group * kPanel;
 
 struct Scratch {
   AlignedBuffer codes{kPanelSlots * kSlotBytes};
   AlignedBuffer scales{kPanelSlots * kSlotScales};
 };
 
+// Asks for what is packed next into this slot: these rows' next codes, or the first of the rows
+// kPanelSlots panels on. Sixteen rows are more streams than the processor follows.
+void ask_for_next(const std::byte* codes, std::size_t row_bytes, std::size_t at,
+                  std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  const std::size_t next =
+      at + bytes < row_bytes ? bytes : kPanelSlots * kPanel * row_bytes + bytes - row_bytes;
+  for (std::size_t i = 0; i < bytes; i += kLine) {
+    for (std::size_t row = 0; row < kPanel; ++row) {
+      __builtin_prefetch(codes + row * row_bytes + next + i, 0, 2);
+    }
+  }
+}
+
 }  // namespace
 
 PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, std::size_t count,
-                    std::size_t slot) {
+                    std::size_t slot, InPlaceOrder order) {
   using Format = PackedMatrix::Format;
   const Format format = w.format();
   PanelCodes p;
@@ -34,11 +50,14 @@ PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, st
   const std::size_t rows = std::min(kPanel, w.n() - panel * kPanel);
   const std::size_t bytes = PackedMatrix::row_bytes(format, count);
   std::uint8_t* to = scratch.codes.data() + slot * kSlotBytes;
-  pack_rows(w.row_codes(panel * kPanel) + PackedMatrix::row_bytes(format, k0), w.row_bytes(), rows,
-            bytes, PackedMatrix::unit_bytes(format), to);
+  const std::size_t at = PackedMatrix::row_bytes(format, k0);
+  const std::byte* from = w.row_codes(panel * kPanel) + at;
+  const bool words = order == InPlaceOrder::kWords;
+  ask_for_next(from, w.row_bytes(), at, bytes);
+  pack_rows(from, w.row_bytes(), rows, bytes, words ? 4 : PackedMatrix::unit_bytes(format), to);
   p.codes = to;
   if (format == Format::kFp4) {
-    pair_fp4_words(to, bytes * kPanel);
+    if (!words) pair_fp4_words(to, bytes * kPanel);
     constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
     std::uint8_t* scales = scratch.scales.data() + slot * kSlotScales;
     pack_rows(w.row_fp4_scales(panel * kPanel) + k0 / kGroup, w.k() / kGroup, rows, count / kGroup,
