@@ -19,18 +19,10 @@ struct Scratch {
   AlignedBuffer scales{kPanelSlots * kSlotScales};
 };
 
-// Asks for what is packed next into this slot: these rows' next codes, or the first of the rows
-// kPanelSlots panels on. Sixteen rows are more streams than the processor follows.
-void ask_for_next(const std::byte* codes, std::size_t row_bytes, std::size_t at,
-                  std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  const std::size_t next =
-      at + bytes < row_bytes ? bytes : kPanelSlots * kPanel * row_bytes + bytes - row_bytes;
-  for (std::size_t i = 0; i < bytes; i += kLine) {
-    for (std::size_t row = 0; row < kPanel; ++row) {
-      __builtin_prefetch(codes + row * row_bytes + next + i, 0, 2);
-    }
-  }
+// How far what is packed next into a slot is from what is at `at` of its rows: their next codes, or
+// the first of the rows kPanelSlots panels on.
+std::size_t distance_to_next(std::size_t row_bytes, std::size_t at, std::size_t bytes) {
+  return at + bytes < row_bytes ? bytes : kPanelSlots * kPanel * row_bytes - at;
 }
 
 }  // namespace
@@ -53,8 +45,8 @@ PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, st
   const std::size_t at = PackedMatrix::row_bytes(format, k0);
   const std::byte* from = w.row_codes(panel * kPanel) + at;
   const bool words = order == InPlaceOrder::kWords;
-  ask_for_next(from, w.row_bytes(), at, bytes);
-  pack_rows(from, w.row_bytes(), rows, bytes, words ? 4 : PackedMatrix::unit_bytes(format), to);
+  pack_rows(from, w.row_bytes(), rows, bytes, words ? 4 : PackedMatrix::unit_bytes(format), to,
+            distance_to_next(w.row_bytes(), at, bytes));
   p.codes = to;
   if (format == Format::kFp4) {
     if (!words) pair_fp4_words(to, bytes * kPanel);
