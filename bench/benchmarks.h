@@ -17,7 +17,9 @@ struct Settings {
   std::vector<int> layer_ids = {2, 3};                    // its layers
   int vocabulary = 0;                                     // 0: as the model has it
   std::string cupel = "build/release/bin/cupel";          // of wordmath: the program
+  std::string weights = "repack";                         // of model: or map
   int tokens = 8192;                                      // of the prompt
+  std::string product;  // of one-row, many-rows and contract: those whose name holds this
 };
 
 // One-row products at V4-Flash shapes, weights cycled over 1 GiB, against a plain sum of memory.

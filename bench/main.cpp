@@ -46,10 +46,14 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--vocabulary", settings.vocabulary,
                  "model: vocabulary of random; 0: the true one, 2 GB of embedding and head");
+  app.add_option("--weights", settings.weights, "model: repack or map, of a checkpoint folder")
+      ->capture_default_str();
   app.add_option("--cupel", settings.cupel, "wordmath: the program")->capture_default_str();
   app.add_option("--tokens", settings.tokens, "model: length of the prompt")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--product", settings.product,
+                 "one-row, many-rows, contract: products whose name holds this");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

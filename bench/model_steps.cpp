@@ -105,13 +105,17 @@ void model(const Settings& s) {
   const auto weights = source(s);
   const ModelConfig& config = weights->config();
   const double before = peak_memory();
-  Network network(*weights, {}, *s.executor);
+  NetworkOptions options;
+  options.weights = parse_weights_form(s.weights);
+  Network network(*weights, options, *s.executor);
   const double peak = peak_memory();
   ReadBandwidth memory(*s.pool);
   set_sgemm_threads(s.pool->threads());
-  fmt::print("{} layers, vocabulary {}, {:.2f} GB of weights, {} threads, {}; OpenBLAS core {}\n",
-             config.layers, config.vocab_size, static_cast<double>(network.weight_bytes()) * 1e-9,
-             s.pool->threads(), active_isa(), sgemm_core());
+  fmt::print(
+      "{} layers, vocabulary {}, {:.2f} GB of weights held ({}), {} threads, {}; OpenBLAS core "
+      "{}\n",
+      config.layers, config.vocab_size, static_cast<double>(network.weight_bytes()) * 1e-9,
+      s.weights, s.pool->threads(), active_isa(), sgemm_core());
 
   fmt::print(
       "peak memory after loading: {:.2f} GB, {:.1f}% of the weights, {:.2f} GB of it there "

@@ -14,6 +14,10 @@ constexpr std::size_t kBytes = std::size_t{1} << 30;
 constexpr std::size_t kPart = std::size_t{1} << 20;  // bytes of a unit
 
 constexpr const char* kCoreVariable = "OPENBLAS_CORETYPE";
+// OpenBLAS's threads spin for 2^26 cycles after a product, and what is timed next may have to share
+// a processor with them for its whole length. 2^4 cycles do not slow sgemm at the sizes used here.
+constexpr const char* kSpinVariable = "OPENBLAS_THREAD_TIMEOUT";
+constexpr const char* kShortestSpin = "4";
 
 // Many accumulators, so that additions do not wait for one another.
 std::uint64_t sum(const std::uint64_t* words, std::size_t count) {
@@ -60,6 +64,7 @@ std::string sgemm_core() {
 void choose_sgemm_core(const std::string& isa, char** argv) {
   if (std::getenv(kCoreVariable) != nullptr) return;
   ::setenv(kCoreVariable, isa == "avx2" ? "Haswell" : "SkylakeX", 1);
+  ::setenv(kSpinVariable, kShortestSpin, 0);
   ::execv("/proc/self/exe", argv);
 }
 

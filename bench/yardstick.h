@@ -32,7 +32,8 @@ void set_sgemm_threads(int threads);
 std::string sgemm_core();
 
 // Debian's OpenBLAS picks a slow kernel on some processors: has the variable OPENBLAS_CORETYPE set
-// for `isa` (active_isa()) unless it is, by starting the program again. Returns if it is set.
+// for `isa` (active_isa()) unless it is, by starting the program again; then the threads of
+// OpenBLAS are told to sleep between products, too. Returns if it is set.
 void choose_sgemm_core(const std::string& isa, char** argv);
 
 }  // namespace cupel::bench

@@ -327,6 +327,27 @@ TEST(Linear, QuantisedInputsEqualTheDocumentedOrder) {
   }
 }
 
+// Inputs that fit pairs of bf16, in lengths that leave part of a vector of them.
+TEST(Linear, Bf16InputsOfAnyLengthEqualTheDocumentedOrder) {
+  test::Random random(22);
+  ThreadPool pool(2);
+  constexpr std::size_t kN = 90, kRows = 13;
+  for (const std::size_t k : {4, 28, 32, 36, 100, 676}) {
+    const KnownMatrix m = random_matrix(random, Format::kFp8, kN, k);
+    std::vector<float> x = random.normals(kRows * k);
+    for (float& v : x) v = round_bf16(v);
+    const std::vector<float> expected = in_documented_order(m, x, kRows);
+    for (const Isa isa : available_isas()) {
+      const IsaScope scope(isa);
+      for (const std::size_t rows : {1, 3, 13}) {
+        EXPECT_TRUE(
+            same_bits(multiply(pool, m.packed, x, rows), std::span(expected).first(rows * kN)))
+            << active_isa() << " k " << k << " rows " << rows;
+      }
+    }
+  }
+}
+
 // Sums at the bound up to which no partial sum can round, and beyond: full blocks of the largest
 // values of one sign.
 TEST(Linear, Fp4SumsAtTheBoundOfExactness) {
@@ -367,6 +388,8 @@ TEST(Linear, InPlaceEqualsPacked) {
         }
       }
       for (auto& s : scales) s = static_cast<std::byte>(117 + random.below(8));
+      // One panel's scales are found to be none that sums may be scaled by.
+      if (n > 80) scales[1 + 35 * k / 32] = std::byte{5};
       PackedMatrix packed = PackedMatrix::zero(format, n, k);
       packed.pack_codes(0, packed.panels(), codes.data() + 1);
       PackedMatrix in_place =
@@ -377,10 +400,12 @@ TEST(Linear, InPlaceEqualsPacked) {
         packed.set_fp8_scales(blocks);
         in_place.set_fp8_scales(blocks);
       }
-      const std::vector<float> x = random.normals(40 * k);
+      std::vector<float> x = random.normals(40 * k);
+      // Rows of bf16 numbers and others.
+      for (std::size_t i = 0; i < 20 * k; ++i) x[i] = round_bf16(x[i]);
       for (const Isa isa : available_isas()) {
         const IsaScope scope(isa);
-        for (const std::size_t rows : {1, 3, 4, 5, 40}) {
+        for (const std::size_t rows : {1, 3, 4, 5, 20, 40}) {
           EXPECT_TRUE(same_bits(multiply(pool, in_place, x, rows), multiply(pool, packed, x, rows)))
               << active_isa() << " " << name_of(format) << " n " << n << " rows " << rows;
         }

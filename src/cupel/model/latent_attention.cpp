@@ -153,6 +153,7 @@ class LatentAttention {
     if (taps != nullptr && taps->attention) tap(attention);
     p_.backend->attend(attention);
     if (!selection.empty()) taps->selection(p_.layer, selection.to_host());
+    q_ = {};  // as large as out_, and not needed by the largest of the products
     rotate(out_, heads_, kKvDim, true);
   }
 

@@ -40,6 +40,7 @@ class MixtureOfExperts {
     DeviceArray<float> gate(executor_, batch_ * width_), up(executor_, batch_ * width_);
     products({.routed = gathered.data(), .shared = x, .width = hidden_},
              {{&ExpertWeights::w1, gate.data()}, {&ExpertWeights::w3, up.data()}}, width_);
+    gathered = {};
     executor_.swiglu({.gate = gate.data(),
                       .up = up.data(),
                       .weight = batch_weights_.data(),

@@ -5,145 +5,40 @@
 #include <bit>
 #include <cmath>
 
-#include <hwy/base.h>
-// g++ 12 warns of the undefined registers that its own intrinsics stand on.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-#include <immintrin.h>
-
-#include "cupel/formats/bf16.h"
-#include "cupel/formats/e2m1.h"
-#include "cupel/formats/e4m3.h"
+#include "cupel/kernels/cpu/bf16_pairs.h"
 #include "cupel/kernels/cpu/linear_tiles.h"
 
 namespace cupel {
 namespace {
 
+using bf16_dots::add_dots;
+using bf16_dots::dot_pairs;
+using bf16_dots::Fp4Pairs;
+using bf16_dots::Fp8Pairs;
+
 constexpr std::size_t kPanel = PackedMatrix::kPanel;
 constexpr std::size_t kTileRows = 12;
 constexpr std::size_t kTilePanels = 2;
 
-// The halves of the bf16 numbers of the e4m3 codes, without sign.
-struct Fp8Halves {
-  std::array<std::uint8_t, 128> low, high;
-};
-constexpr Fp8Halves fp8_halves() {
-  Fp8Halves t{};
-  for (std::size_t code = 0; code < 128; ++code) {
-    const std::uint16_t bits = bf16_from_float(e4m3_to_float(static_cast<std::uint8_t>(code)));
-    t.low[code] = static_cast<std::uint8_t>(bits & 0xff);
-    t.high[code] = static_cast<std::uint8_t>(bits >> 8);
+// Calls f.operator()<Format>() with what decodes this matrix's codes.
+template <typename F>
+auto with_format(const PackedMatrix& w, const F& f) {
+  using enum InPlaceOrder;
+  const bool fp4 = w.format() == PackedMatrix::Format::kFp4;
+  if (w.is_in_place()) {
+    return fp4 ? f.template operator()<Fp4Pairs<kWords>>()
+               : f.template operator()<Fp8Pairs<kWords>>();
   }
-  return t;
+  return fp4 ? f.template operator()<Fp4Pairs<kPacked>>()
+             : f.template operator()<Fp8Pairs<kPacked>>();
 }
-alignas(64) constexpr Fp8Halves kFp8Halves = fp8_halves();
-
-// Where the bytes of the pair (k, k + 1) of output i are, in [low halves | high halves] of four
-// input indices of sixteen outputs.
-constexpr std::array<std::uint8_t, 64> pair_bytes(std::size_t k) {
-  std::array<std::uint8_t, 64> at{};
-  for (std::size_t i = 0; i < kPanel; ++i) {
-    const std::size_t first = k * kPanel + i, second = first + kPanel;
-    at[4 * i + 0] = static_cast<std::uint8_t>(second);
-    at[4 * i + 1] = static_cast<std::uint8_t>(second + 64);
-    at[4 * i + 2] = static_cast<std::uint8_t>(first);
-    at[4 * i + 3] = static_cast<std::uint8_t>(first + 64);
-  }
-  return at;
-}
-alignas(64) constexpr std::array<std::uint8_t, 64> kPair01 = pair_bytes(0);
-alignas(64) constexpr std::array<std::uint8_t, 64> kPair23 = pair_bytes(2);
-
-// By the low five bits of 16: the fifth belongs to the next code and must not matter.
-constexpr std::array<std::uint16_t, 32> fp4_values() {
-  std::array<std::uint16_t, 32> t{};
-  for (std::size_t i = 0; i < 32; ++i) {
-    t[i] = bf16_from_float(e2m1_to_float(static_cast<std::uint8_t>(i % 16)));
-  }
-  return t;
-}
-alignas(64) constexpr std::array<std::uint16_t, 32> kFp4Values = fp4_values();
 
 }  // namespace
 }  // namespace cupel
 
-HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512vl,avx512dq,avx512vbmi,avx512bf16")
+HWY_PUSH_ATTRIBUTES(CUPEL_BF16_DOTS_TARGET)
 namespace cupel {
 namespace {
-
-// sum + pairs of a times pairs of b, the upper halves first.
-HWY_INLINE __m512 dot_pairs(__m512 sum, __m512i a, __m512i b) {
-#if defined(__clang__)
-  // clang 16 crashes on splats and shuffles that it moves through the intrinsic's vectors of bf16.
-  asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
-  return sum;
-#else
-  return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
-#endif
-}
-
-HWY_INLINE __m512 add_dots(__m512 sum, __m512i weights, std::uint32_t inputs) {
-  return dot_pairs(sum, weights, _mm512_set1_epi32(static_cast<int>(inputs)));
-}
-
-// Each format: kStep input indices in 64 bytes of codes, as kStep / 2 vectors of pairs.
-
-class Fp8Pairs {
- public:
-  static constexpr std::size_t kStep = 4, kBlock = PackedMatrix::kFp8Block;
-
-  HWY_INLINE Fp8Pairs()
-      : low0_(_mm512_load_si512(kFp8Halves.low.data())),
-        low1_(_mm512_load_si512(kFp8Halves.low.data() + 64)),
-        high0_(_mm512_load_si512(kFp8Halves.high.data())),
-        high1_(_mm512_load_si512(kFp8Halves.high.data() + 64)),
-        pair01_(_mm512_load_si512(kPair01.data())),
-        pair23_(_mm512_load_si512(kPair23.data())) {}
-
-  HWY_INLINE void operator()(const std::uint8_t* codes, __m512i (&out)[2]) const {
-    const __m512i code = _mm512_loadu_si512(codes);
-    const __m512i low = _mm512_permutex2var_epi8(low0_, code, low1_);
-    const __m512i magnitude = _mm512_permutex2var_epi8(high0_, code, high1_);
-    // magnitude | (code & 0x80)
-    const __m512i high =
-        _mm512_ternarylogic_epi32(magnitude, code, _mm512_set1_epi32(kSigns), 0xf8);
-    out[0] = _mm512_permutex2var_epi8(low, pair01_, high);
-    out[1] = _mm512_permutex2var_epi8(low, pair23_, high);
-  }
-  static HWY_INLINE __m512 scale(const PanelCodes& panel, std::size_t block) {
-    return _mm512_set1_ps(panel.fp8_scales[block]);
-  }
-
- private:
-  static constexpr int kSigns = static_cast<int>(0x80808080u);
-  __m512i low0_, low1_, high0_, high1_, pair01_, pair23_;
-};
-
-class Fp4Pairs {
- public:
-  static constexpr std::size_t kStep = 8, kBlock = PackedMatrix::kFp4Group;
-
-  HWY_INLINE Fp4Pairs() : values_(_mm512_load_si512(kFp4Values.data())) {}
-
-  HWY_INLINE void operator()(const std::uint8_t* codes, __m512i (&out)[4]) const {
-    const __m512i code = _mm512_loadu_si512(codes);
-    out[0] = _mm512_permutexvar_epi16(code, values_);
-    out[1] = _mm512_permutexvar_epi16(_mm512_srli_epi16(code, 4), values_);
-    out[2] = _mm512_permutexvar_epi16(_mm512_srli_epi16(code, 8), values_);
-    out[3] = _mm512_permutexvar_epi16(_mm512_srli_epi16(code, 12), values_);
-  }
-  // A moderate scale's byte is the exponent field.
-  static HWY_INLINE __m512 scale(const PanelCodes& panel, std::size_t block) {
-    const __m128i bytes = _mm_loadu_si128(
-        reinterpret_cast<const __m128i*>(panel.fp4_scales + block * PackedMatrix::kPanel));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu8_epi32(bytes), 23));
-  }
-
- private:
-  __m512i values_;
-};
 
 // A few rows: totals[panel][row] += each block's sum over [0, count) in turn.
 template <typename Format, std::size_t Panels, std::size_t Rows>
@@ -192,12 +87,14 @@ template <typename Format, std::size_t Panels, std::size_t Rows>
 void few_rows_panels(const LinearUnit& u, std::size_t panel) {
   const PackedMatrix& w = *u.product->weight;
   alignas(64) float totals[Panels * Rows * kPanel] = {};
-  const std::size_t depth = w.is_in_place() ? kInPlaceDepth : w.k();
+  const std::size_t depth = w.is_in_place() ? in_place_depth(w.format()) : w.k();
   const ReadAhead ahead(PackedMatrix::row_bytes(w.format(), depth) * kPanel, Panels);
   for (std::size_t k0 = 0; k0 < w.k(); k0 += depth) {
     const std::size_t count = std::min(depth, w.k() - k0);
     PanelCodes codes[Panels];
-    for (std::size_t i = 0; i < Panels; ++i) codes[i] = panel_at(w, panel + i, k0, count, i);
+    for (std::size_t i = 0; i < Panels; ++i) {
+      codes[i] = panel_at(w, panel + i, k0, count, i, Format::kInPlace);
+    }
     few_rows<Format, Panels, Rows>(codes, u.pairs + k0 / 2, w.k() / 2, count, ahead, totals);
   }
   for (std::size_t i = 0; i < Panels; ++i) {
@@ -249,8 +146,7 @@ DecodedPanel decode_pairs(const PanelCodes& panel, std::size_t count, float* to)
 }
 
 DecodedPanel decode(const PackedMatrix& w, const PanelCodes& panel, std::size_t count, float* to) {
-  return w.format() == PackedMatrix::Format::kFp4 ? decode_pairs<Fp4Pairs>(panel, count, to)
-                                                  : decode_pairs<Fp8Pairs>(panel, count, to);
+  return with_format(w, [&]<typename Format>() { return decode_pairs<Format>(panel, count, to); });
 }
 
 template <std::size_t Panels, std::size_t Rows>
@@ -341,21 +237,43 @@ HWY_INLINE __m512i pairs_of(const float* x, __m512i& rest, __mmask16& outside) {
   return _mm512_permutex2var_epi16(bits[0], _mm512_load_si512(kUpper.data()), bits[1]);
 }
 
-bool pack_pairs(const float* x, std::size_t x_stride, std::size_t rows, std::size_t k,
-                std::uint32_t* pairs) {
-  constexpr std::size_t kAtOnce = 32;
+constexpr std::size_t kPackAtOnce = 32;
+
+// One row. Other processors have read these words for the product before and hold their lines, so
+// all lines are asked for at once, and written whole: one after the other they take longer than a
+// small product.
+bool pack_row(const float* x, std::size_t k, std::uint32_t* pairs) {
+  constexpr std::size_t kLineWords = 16;
+  for (std::size_t i = 0; i < k / 2; i += kLineWords) __builtin_prefetch(pairs + i, 1, 3);
   __m512i rest = _mm512_setzero_si512();
   __mmask16 outside = 0;
-  for (std::size_t begin = 0; begin < k; begin += kAtOnce) {
-    const std::size_t count = std::min(kAtOnce, k - begin);
+  std::size_t i = 0;
+  for (; i + kPackAtOnce <= k; i += kPackAtOnce) {
+    _mm512_storeu_si512(pairs + i / 2, pairs_of(x + i, rest, outside));
+  }
+  if (i < k) {
+    alignas(64) float tail[kPackAtOnce] = {};
+    std::copy_n(x + i, k - i, tail);
+    const auto present = static_cast<__mmask16>((1u << (k - i) / 2) - 1);
+    _mm512_mask_storeu_epi32(pairs + i / 2, present, pairs_of(tail, rest, outside));
+  }
+  return outside == 0 && _mm512_test_epi32_mask(rest, rest) == 0;
+}
+
+bool pack_rows_interleaved(const float* x, std::size_t x_stride, std::size_t rows, std::size_t k,
+                           std::uint32_t* pairs) {
+  __m512i rest = _mm512_setzero_si512();
+  __mmask16 outside = 0;
+  for (std::size_t begin = 0; begin < k; begin += kPackAtOnce) {
+    const std::size_t count = std::min(kPackAtOnce, k - begin);
     for (std::size_t r = 0; r < rows; ++r) {
       const float* from = x + r * x_stride + begin;
-      alignas(64) float tail[kAtOnce] = {};
-      if (count < kAtOnce) {
+      alignas(64) float tail[kPackAtOnce] = {};
+      if (count < kPackAtOnce) {
         std::copy_n(from, count, tail);
         from = tail;
       }
-      alignas(64) std::uint32_t words[kAtOnce / 2];
+      alignas(64) std::uint32_t words[kPackAtOnce / 2];
       _mm512_store_si512(words, pairs_of(from, rest, outside));
       std::uint32_t* to = pairs + begin / 2 * rows + r;
       for (std::size_t i = 0; i < count / 2; ++i) to[i * rows] = words[i];
@@ -411,17 +329,17 @@ bool has_bf16_dots() {
 
 bool bf16_pairs(const float* x, std::size_t x_stride, std::size_t rows, std::size_t k,
                 std::uint32_t* pairs) {
-  return pack_pairs(x, x_stride, rows, k, pairs);
+  return rows == 1 ? pack_row(x, k, pairs) : pack_rows_interleaved(x, x_stride, rows, k, pairs);
 }
 
 void run_bf16_unit(const LinearUnit& u) {
   constexpr TileKernel kKernel = {.panels = kTilePanels,
                                   .value_bytes = sizeof(std::uint16_t),
+                                  .in_place = InPlaceOrder::kWords,
                                   .decode = decode,
                                   .multiply = multiply};
   if (u.packed_x != nullptr) return run_tiles(u, kKernel);
-  return u.product->weight->format() == PackedMatrix::Format::kFp4 ? few_rows_format<Fp4Pairs>(u)
-                                                                   : few_rows_format<Fp8Pairs>(u);
+  with_format(*u.product->weight, [&]<typename Format>() { few_rows_format<Format>(u); });
 }
 
 }  // namespace cupel

@@ -111,19 +111,22 @@ void store_panel(const Product& p, std::size_t panel, std::size_t row0, std::siz
   }
 }
 
-// The same for FP4, by integers where a block of every row allows it.
+// The same for FP4 over [k0, k0 + count), by integers where a block of every row allows it.
 template <std::size_t Panels, std::size_t Rows>
-void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, const ReadAhead& ahead,
-                       float* totals) {
+void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, std::size_t k0,
+                       std::size_t count, const ReadAhead& ahead, float* totals) {
   constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
   const Product& p = *u.product;
   const std::size_t k = p.weight->k(), blocks = k / kGroup;
-  for (std::size_t block = 0; block < blocks; ++block) {
+  const float* x = p.x + k0;
+  const std::uint32_t* pairs = u.pairs + k0 / 2;
+  const float* units = u.units + k0 / kGroup;
+  for (std::size_t block = 0; block < count / kGroup; ++block) {
     bool exact = true;
-    for (std::size_t r = 0; r < Rows; ++r) exact &= u.units[r * blocks + block] != 0;
+    for (std::size_t r = 0; r < Rows; ++r) exact &= units[r * blocks + block] != 0;
     if (exact) {
-      integer_block<Panels, Rows>(panels, block, u.pairs + block * kGroup / 2, k / 2,
-                                  u.units + block, blocks, ahead, totals);
+      integer_block<Panels, Rows>(panels, block, pairs + block * kGroup / 2, k / 2, units + block,
+                                  blocks, ahead, totals);
       continue;
     }
     PanelCodes from[Panels];
@@ -131,8 +134,7 @@ void few_rows_integers(const LinearUnit& u, const PanelCodes* panels, const Read
       from[i] = {.codes = panels[i].codes + block * kGroup / 2 * kPanel,
                  .fp4_scales = panels[i].fp4_scales + block * kPanel};
     }
-    few_rows<Fp4, Panels, Rows, true>(from, p.x + block * kGroup, p.x_stride, kGroup, ahead,
-                                      totals);
+    few_rows<Fp4, Panels, Rows, true>(from, x + block * kGroup, p.x_stride, kGroup, ahead, totals);
   }
 }
 
@@ -141,14 +143,16 @@ void few_rows_panels(const LinearUnit& u, std::size_t panel) {
   const Product& p = *u.product;
   const PackedMatrix& w = *p.weight;
   HWY_ALIGN float totals[Panels * Rows * kPanel] = {};
-  const std::size_t depth = w.is_in_place() ? kInPlaceDepth : w.k();
+  const std::size_t depth = w.is_in_place() ? in_place_depth(w.format()) : w.k();
   const ReadAhead ahead(PackedMatrix::row_bytes(w.format(), depth) * kPanel, Panels);
   for (std::size_t k0 = 0; k0 < w.k(); k0 += depth) {
     const std::size_t count = std::min(depth, w.k() - k0);
     PanelCodes codes[Panels];
-    for (std::size_t i = 0; i < Panels; ++i) codes[i] = panel_at(w, panel + i, k0, count, i);
+    for (std::size_t i = 0; i < Panels; ++i) {
+      codes[i] = panel_at(w, panel + i, k0, count, i, Format::kInPlace);
+    }
     if constexpr (std::is_same_v<Format, Fp4> && kScaleSum) {
-      few_rows_integers<Panels, Rows>(u, codes, ahead, totals);
+      few_rows_integers<Panels, Rows>(u, codes, k0, count, ahead, totals);
     } else {
       few_rows<Format, Panels, Rows, kScaleSum>(codes, p.x + k0, p.x_stride, count, ahead, totals);
     }
@@ -268,8 +272,11 @@ void multiply(std::size_t width, std::size_t rows, const DecodedPanel* panels, c
 }
 
 void linear_unit(const LinearUnit& u) {
-  constexpr TileKernel kTiles = {
-      .panels = kTilePanels, .value_bytes = sizeof(float), .decode = decode, .multiply = multiply};
+  constexpr TileKernel kTiles = {.panels = kTilePanels,
+                                 .value_bytes = sizeof(float),
+                                 .in_place = InPlaceOrder::kPacked,
+                                 .decode = decode,
+                                 .multiply = multiply};
   if (u.packed_x != nullptr) return run_tiles(u, kTiles);
   switch (u.product->weight->format()) {
     case PackedMatrix::Format::kFp4:
@@ -277,6 +284,9 @@ void linear_unit(const LinearUnit& u) {
     case PackedMatrix::Format::kFp8:
       return few_rows_format<Fp8>(u);
     case PackedMatrix::Format::kBf16:
+      if (u.product->weight->is_in_place() && u.product->weight->k() % Bf16Words::kStep == 0) {
+        return few_rows_format<Bf16Words>(u);
+      }
       return few_rows_format<Bf16>(u);
     case PackedMatrix::Format::kF32:
       return few_rows_format<F32>(u);
@@ -320,7 +330,32 @@ HWY_EXPORT(tile_rows);
 HWY_EXPORT(moderate_inputs);
 HWY_EXPORT(fp4_integers);
 
+namespace {
+
+// In place: scales that were taken to be moderate and are not. Scales the weights, a few rows at a
+// time, which needs no packed rows.
+void run_scaling_weights(const LinearUnit& unit) {
+  const Product& whole = *unit.product;
+  const RowTiles tiles(whole.rows, linear_tile_rows());
+  const bool few = unit.packed_x == nullptr;
+  const std::size_t end = few ? whole.rows : tiles.begin(unit.tile_end);
+  for (std::size_t row = few ? 0 : tiles.begin(unit.tile_begin); row < end; row += kFewRows) {
+    Product part = whole;
+    part.x += row * whole.x_stride;
+    part.out += row * whole.out_stride;
+    part.rows = std::min(kFewRows, end - row);
+    HWY_DYNAMIC_DISPATCH(linear_unit)
+    ({.product = &part, .panel_begin = unit.panel_begin, .panel_end = unit.panel_end});
+  }
+}
+
+}  // namespace
+
 void run_linear_unit(const LinearUnit& unit) {
+  if ((unit.dots || unit.scale_sums) &&
+      !unit.product->weight->are_moderate(unit.panel_begin, unit.panel_end)) {
+    return run_scaling_weights(unit);
+  }
   if (unit.dots) return run_bf16_unit(unit);
   HWY_DYNAMIC_DISPATCH(linear_unit)(unit);
 }

@@ -40,7 +40,7 @@ void run_tiles(const LinearUnit& u, const TileKernel& kernel) {
       const std::size_t width = std::min(kernel.panels, u.panel_end - panel);
       DecodedPanel b[kMostTilePanels];
       for (std::size_t i = 0; i < width; ++i) {
-        b[i] = kernel.decode(w, panel_at(w, panel + i, k0, count, i), count,
+        b[i] = kernel.decode(w, panel_at(w, panel + i, k0, count, i, kernel.in_place), count,
                              decoded + i * kDecodedFloats);
       }
       for (std::size_t t = u.tile_begin; t < u.tile_end; ++t) {

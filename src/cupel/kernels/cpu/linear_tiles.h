@@ -24,6 +24,7 @@ struct DecodedPanel {
 struct TileKernel {
   std::size_t panels;       // of a register tile
   std::size_t value_bytes;  // of an input in the packed rows
+  InPlaceOrder in_place;    // that `decode` reads
   // Decodes `count` input indices; `to` has room for kTileDepth * 16 fp32 and as many scales as
   // blocks. May leave `to` alone and return the codes themselves.
   DecodedPanel (*decode)(const PackedMatrix& w, const PanelCodes& codes, std::size_t count,

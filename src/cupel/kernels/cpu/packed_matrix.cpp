@@ -25,10 +25,12 @@ bool moderate(float scale) {
 }
 
 bool moderate(std::span<const std::byte> e8m0) {
-  return std::ranges::all_of(e8m0, [](std::byte b) {
-    const int exponent = std::to_integer<int>(b) - kE8m0Bias;
-    return exponent >= kLowestModerate && exponent <= kHighestModerate;
-  });
+  constexpr int kLowest = kE8m0Bias + kLowestModerate, kRange = kHighestModerate - kLowestModerate;
+  bool outside = false;  // all of them: without a branch it is one instruction for many
+  for (const std::byte b : e8m0) {
+    outside |= static_cast<std::uint8_t>(std::to_integer<int>(b) - kLowest) > kRange;
+  }
+  return !outside;
 }
 
 }  // namespace
@@ -98,14 +100,18 @@ PackedMatrix PackedMatrix::in_place(Format format, std::size_t n, std::size_t k,
   PackedMatrix m(format, n, k);
   m.in_place_codes_ = codes;
   m.in_place_scales_ = fp4_scales;
-  // Not looked at: it would read them all.
-  m.immoderate_ = format == Format::kFp4;
   return m;
 }
 
 PackedMatrix::Scales PackedMatrix::scales() const {
   if (extreme_) return Scales::kExtreme;
   return immoderate_ ? Scales::kOrdinary : Scales::kModerate;
+}
+
+bool PackedMatrix::are_moderate(std::size_t panel_begin, std::size_t panel_end) const {
+  if (!is_in_place() || format() != Format::kFp4) return true;
+  const std::size_t first = panel_begin * kPanel, last = std::min(n(), panel_end * kPanel);
+  return moderate(std::span(row_fp4_scales(first), (last - first) * (k() / kFp4Group)));
 }
 
 std::size_t PackedMatrix::bytes() const {

@@ -10,7 +10,7 @@
 //   kBf16  [panel][k][16]
 //   kF32   [panel][k][16]
 // Rows beyond n in the last panel are zero. In place: codes and FP4 scales as in the checkpoint, at
-// any alignment; the kernel packs what it works on.
+// any alignment; the kernel packs what it works on (panel_codes.h).
 #pragma once
 
 #include <cstddef>
@@ -83,9 +83,12 @@ class PackedMatrix final : public Matrix {
   // What is known of the scales. kModerate: all are powers of two in [2^-50, 2^60], so that for
   // inputs that are zero or in [2^-60, 2^40] no partial sum of a block leaves the normal range, and
   // scaling the block's sum gives the bits of scaling every weight. kExtreme: some FP8 scale is
-  // 2^120 or more.
+  // 2^120 or more. Of FP4 in place nothing is known, for that would read them all: kModerate, and
+  // who relies on it asks for the panels at hand.
   enum class Scales { kModerate, kOrdinary, kExtreme };
   Scales scales() const;
+  // False if these panels' scales are those of FP4 in place and not moderate.
+  bool are_moderate(std::size_t panel_begin, std::size_t panel_end) const;
 
  private:
   PackedMatrix(Format format, std::size_t n, std::size_t k);

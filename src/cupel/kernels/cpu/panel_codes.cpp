@@ -9,18 +9,26 @@ namespace cupel {
 namespace {
 
 constexpr std::size_t kPanel = PackedMatrix::kPanel;
-constexpr std::size_t kSlotBytes = kInPlaceDepth * kPanel * sizeof(float);
-constexpr std::size_t kSlotScales = kInPlaceDepth / PackedMatrix::kFp4Group * kPanel;
+constexpr std::size_t kSlotBytes =
+    in_place_depth(PackedMatrix::Format::kF32) * kPanel * sizeof(float);
+constexpr std::size_t kSlotScales =
+    in_place_depth(PackedMatrix::Format::kFp4) / PackedMatrix::kFp4Group * kPanel;
 
 struct Scratch {
   AlignedBuffer codes{kPanelSlots * kSlotBytes};
   AlignedBuffer scales{kPanelSlots * kSlotScales};
 };
 
+// How far what is packed next into a slot is from what is at `at` of its rows: their next codes, or
+// the first of the rows kPanelSlots panels on.
+std::size_t distance_to_next(std::size_t row_bytes, std::size_t at, std::size_t bytes) {
+  return at + bytes < row_bytes ? bytes : kPanelSlots * kPanel * row_bytes - at;
+}
+
 }  // namespace
 
 PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, std::size_t count,
-                    std::size_t slot) {
+                    std::size_t slot, InPlaceOrder order) {
   using Format = PackedMatrix::Format;
   const Format format = w.format();
   PanelCodes p;
@@ -34,11 +42,14 @@ PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, st
   const std::size_t rows = std::min(kPanel, w.n() - panel * kPanel);
   const std::size_t bytes = PackedMatrix::row_bytes(format, count);
   std::uint8_t* to = scratch.codes.data() + slot * kSlotBytes;
-  pack_rows(w.row_codes(panel * kPanel) + PackedMatrix::row_bytes(format, k0), w.row_bytes(), rows,
-            bytes, PackedMatrix::unit_bytes(format), to);
+  const std::size_t at = PackedMatrix::row_bytes(format, k0);
+  const std::byte* from = w.row_codes(panel * kPanel) + at;
+  const bool words = order == InPlaceOrder::kWords;
+  pack_rows(from, w.row_bytes(), rows, bytes, words ? 4 : PackedMatrix::unit_bytes(format), to,
+            distance_to_next(w.row_bytes(), at, bytes));
   p.codes = to;
   if (format == Format::kFp4) {
-    pair_fp4_words(to, bytes * kPanel);
+    if (!words) pair_fp4_words(to, bytes * kPanel);
     constexpr std::size_t kGroup = PackedMatrix::kFp4Group;
     std::uint8_t* scales = scratch.scales.data() + slot * kSlotScales;
     pack_rows(w.row_fp4_scales(panel * kPanel) + k0 / kGroup, w.k() / kGroup, rows, count / kGroup,

@@ -14,16 +14,27 @@ struct PanelCodes {
   const float* fp8_scales = nullptr;
 };
 
-// Panels worked on side by side at most, and input indices of a matrix in place packed at a time
-// for a few rows.
+// Panels worked on side by side at most.
 inline constexpr std::size_t kPanelSlots = 4;
-inline constexpr std::size_t kInPlaceDepth = 512;
-static_assert(kInPlaceDepth % PackedMatrix::kFp8Block == 0);
+
+// Input indices of a matrix in place packed at a time: whole blocks, 4 KiB a panel (8 KiB of F32),
+// so that kPanelSlots of them stay in the first-level cache.
+constexpr std::size_t in_place_depth(PackedMatrix::Format format) {
+  constexpr std::size_t kBlock = PackedMatrix::kFp8Block;
+  return format == PackedMatrix::Format::kFp4   ? 4 * kBlock
+         : format == PackedMatrix::Format::kFp8 ? 2 * kBlock
+                                                : kBlock;
+}
+
+// How codes of a matrix in place are packed: as PackedMatrix has them, or, which takes the fewest
+// shuffles, as [bytes of a row / 4][16] words of 32 bits in published order.
+enum class InPlaceOrder { kPacked, kWords };
 
 // A panel from input index k0, a multiple of 128, on; of a matrix in place, `count` <=
-// kInPlaceDepth input indices packed into the `slot`-th part of this thread's scratch.
+// in_place_depth() input indices packed into the `slot`-th part of this thread's scratch. kWords:
+// rows are whole words.
 PanelCodes panel_at(const PackedMatrix& w, std::size_t panel, std::size_t k0, std::size_t count,
-                    std::size_t slot);
+                    std::size_t slot, InPlaceOrder order = InPlaceOrder::kPacked);
 
 // Asks for codes ahead of their use, once into the second-level cache and once, nearer, into the
 // first. Panels side by side are streams of their own, too short for the processor to follow by

@@ -23,6 +23,7 @@ namespace HWY_NAMESPACE {
 
 struct Fp4 {
   static constexpr std::size_t kStep = 8, kStepBytes = 64, kBlock = PackedMatrix::kFp4Group;
+  static constexpr InPlaceOrder kInPlace = InPlaceOrder::kPacked;
   static constexpr bool kScaled = true;
   static constexpr float kUnit = 1.0f;
   struct Codes {
@@ -81,6 +82,7 @@ struct Fp4 {
 
 struct Fp8 {
   static constexpr std::size_t kStep = 1, kStepBytes = 16, kBlock = PackedMatrix::kFp8Block;
+  static constexpr InPlaceOrder kInPlace = InPlaceOrder::kPacked;
   static constexpr bool kScaled = true;
   static constexpr float kUnit = 256.0f;
   using Codes = const std::uint8_t*;
@@ -113,6 +115,7 @@ struct Fp8 {
 
 struct Bf16 {
   static constexpr std::size_t kStep = 1, kStepBytes = 32, kBlock = 64;
+  static constexpr InPlaceOrder kInPlace = InPlaceOrder::kPacked;
   static constexpr bool kScaled = false;
   using Codes = const std::uint8_t*;
   static HWY_INLINE Codes load(const std::uint8_t* codes) { return codes; }
@@ -121,8 +124,35 @@ struct Bf16 {
   }
 };
 
+// In place: the words of two, the lower index in the lower half.
+struct Bf16Words {
+  static constexpr std::size_t kStep = 2, kStepBytes = 64, kBlock = 64;
+  static constexpr InPlaceOrder kInPlace = InPlaceOrder::kWords;
+  static constexpr bool kScaled = false;
+  struct Codes {
+    hn::Vec<UintTag> part[kParts];
+  };
+  static HWY_INLINE Codes load(const std::uint8_t* codes) {
+    Codes c;
+    CUPEL_EACH_PART(i) {
+      c.part[i] = hn::LoadU(UintTag(), reinterpret_cast<const std::uint32_t*>(codes) + i * kLanes);
+    }
+    return c;
+  }
+  static HWY_INLINE V16 at(const Codes& codes, std::size_t s) {
+    V16 w;
+    CUPEL_EACH_PART(i) {
+      const auto bits = s == 0 ? hn::ShiftLeft<16>(codes.part[i])
+                               : hn::And(codes.part[i], hn::Set(UintTag(), 0xffff0000u));
+      w.part[i] = hn::BitCast(FloatTag(), bits);
+    }
+    return w;
+  }
+};
+
 struct F32 {
   static constexpr std::size_t kStep = 1, kStepBytes = 64, kBlock = 64;
+  static constexpr InPlaceOrder kInPlace = InPlaceOrder::kPacked;
   static constexpr bool kScaled = false;
   using Codes = const std::uint8_t*;
   static HWY_INLINE Codes load(const std::uint8_t* codes) { return codes; }
