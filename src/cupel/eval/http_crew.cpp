@@ -49,7 +49,7 @@ class HttpCrew::Joiner {
   Joiner(const Joiner&) = delete;
   Joiner& operator=(const Joiner&) = delete;
   ~Joiner() {
-    crew_.abandon();
+    crew_.stop();
     for (std::thread& thread : crew_.threads_) thread.join();
   }
 
@@ -57,7 +57,7 @@ class HttpCrew::Joiner {
   HttpCrew& crew_;
 };
 
-// Keeps a connection where abandon() finds it.
+// Keeps a connection where stop() finds it.
 class HttpCrew::Listed {
  public:
   Listed(HttpCrew& crew, HttpConnection& connection) : crew_(crew), connection_(connection) {
@@ -177,7 +177,10 @@ Completion HttpCrew::persist(HttpConnection& connection, std::size_t index, Back
       const std::lock_guard lock(mutex_);
       const std::string what = fmt::format("{} (tries: {})", error.what(), retry + 1);
       // One request that the server always fails at is no lost server.
-      if (error.unreachable() && answers_ == answers_before && lost_.empty()) lost_ = what;
+      if (error.unreachable() && answers_ == answers_before && lost_.empty()) {
+        lost_ = what;
+        ending_.notify_all();
+      }
       return failure(what, retry);
     }
   }
@@ -190,7 +193,13 @@ bool HttpCrew::sleep(double seconds) {
                            [&] { return abandoned_ || mistake_ != nullptr; });
 }
 
-void HttpCrew::abandon() {
+bool HttpCrew::pause(double seconds) {
+  std::unique_lock lock(mutex_);
+  return !ending_.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [&] { return abandoned_ || mistake_ != nullptr || !lost_.empty(); });
+}
+
+void HttpCrew::stop() {
   const std::lock_guard lock(mutex_);
   if (working_ == 0) return;
   abandoned_ = true;

@@ -39,6 +39,12 @@ class HttpCrew {
   // thread.
   void run(std::size_t count, int concurrency, const Done& done);
 
+  // Ends the run: those under way fail, those not asked yet are reported as such. From any thread.
+  void stop();
+
+  // For an Ask that is to begin later. False if the run ends meanwhile or the server is given up.
+  bool pause(double seconds);
+
  private:
   class Joiner;
   class Listed;
@@ -51,7 +57,6 @@ class HttpCrew {
   Completion persist(HttpConnection& connection, std::size_t index, Backoff& backoff);
   bool sleep(double seconds);
   void report(std::size_t index, Completion completion);
-  void abandon();
 
   const HttpSettings& settings_;
   RetryRule rule_;
