@@ -94,7 +94,8 @@ class Measurement {
       for (std::size_t i = 0; i < cases.size(); ++i) {
         OneBatchResult r = bench_.run(cases[i], repeat, static_cast<int>(i));
         r.throw_away = i < thrown_away;
-        spdlog::info("repeat {}, batch {}: {}", repeat, r.sizes.batch_size, told(r));
+        spdlog::info("repeat {}, batch {}{}: {}", repeat, r.sizes.batch_size,
+                     r.throw_away ? ", thrown away" : "", told(r));
         if (lines_) lines_->write_line(one_batch_record(r, conditions_, flags_.bench.run_name));
         if (r.figures && !r.cache_flushed && !warned_) {
           warned_ = true;

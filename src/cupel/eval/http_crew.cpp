@@ -76,13 +76,15 @@ class HttpCrew::Listed {
   HttpConnection& connection_;
 };
 
-void HttpCrew::run(std::size_t count, int concurrency, const Done& done) {
+void HttpCrew::run(std::size_t count, int concurrency, const Done& done,
+                   const std::function<void()>& started) {
   if (count == 0) return;
   count_ = count;
   const std::size_t bound = concurrency > 0 ? static_cast<std::size_t>(concurrency) : count;
   {
     const Joiner joiner(*this);
     std::size_t to_start = allowed_connections(std::min(count, bound));
+    bool told = !started;
     std::unique_lock lock(mutex_);
     // Answers go out before further threads start: a thousand of them take their time.
     while (true) {
@@ -95,6 +97,11 @@ void HttpCrew::run(std::size_t count, int concurrency, const Done& done) {
       } else if (to_start > 0 && may_ask()) {
         --to_start;
         if (!start_thread()) to_start = 0;
+      } else if (!told) {
+        told = true;
+        lock.unlock();
+        started();
+        lock.lock();
       } else if (working_ > 0) {
         changed_.wait(lock, [&] { return !ended_.empty() || working_ == 0; });
       } else {

@@ -36,8 +36,9 @@ class HttpCrew {
       : settings_(settings), rule_(rule), ask_(std::move(ask)) {}
 
   // Requests 0 to count - 1, at most `concurrency` at a time (0 = all). `done` runs in the calling
-  // thread.
-  void run(std::size_t count, int concurrency, const Done& done);
+  // thread, and so does `started`, once, when there are as many threads as there will be.
+  void run(std::size_t count, int concurrency, const Done& done,
+           const std::function<void()>& started = {});
 
   // Ends the run: those under way fail, those not asked yet are reported as such. From any thread.
   void stop();

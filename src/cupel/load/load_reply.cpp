@@ -9,11 +9,8 @@
 #include "cupel/load/load_request.h"
 
 namespace cupel {
-namespace {
 
-constexpr std::string_view kEndOfStream = "[DONE]";
-
-const char* reason_of(FailureKind kind) {
+const char* failure_reason(FailureKind kind) {
   switch (kind) {
     case FailureKind::kNoConnection:
       return kNoConnectionReason;
@@ -26,6 +23,10 @@ const char* reason_of(FailureKind kind) {
   }
   return "error reported";
 }
+
+namespace {
+
+constexpr std::string_view kEndOfStream = "[DONE]";
 
 void check_whole(LoadReply& reply, const std::string& where) {
   const auto incomplete = [&](const std::string& what) {
@@ -73,7 +74,7 @@ LoadReply stream_reply(HttpConnection& connection, const HttpSettings& settings,
       check_whole(reply, where);
     }
   } catch (const TransientError& error) {
-    reply.reason = reason_of(error.kind());
+    reply.reason = failure_reason(error.kind());
     reply.error = error.what();
   } catch (const InputError& error) {
     reply.reason = "malformed reply";

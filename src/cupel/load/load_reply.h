@@ -23,6 +23,8 @@ inline constexpr const char* kNoConnectionReason = "no connection";
 inline constexpr const char* kInterruptedReason = "interrupted";
 inline constexpr const char* kNotSentReason = "not sent";
 
+const char* failure_reason(FailureKind kind);
+
 struct LoadReply {
   StreamTimes times;   // seconds since `start` of the call
   double end = 0;      // when the last event came: the end of the stream

@@ -78,7 +78,7 @@ OneBatchResult OneBatchBench::run(const OneBatchCase& sizes, int repeat, int num
   } catch (const TransientError& error) {
     // Of the questions around the request.
     if (!result.figures) {
-      result.reason = kNoConnectionReason;
+      result.reason = failure_reason(error.kind());
       result.error = error.what();
     }
   }

@@ -1,6 +1,8 @@
 #include "cupel/load/serving.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -39,6 +41,7 @@ class Runner {
 
  private:
   Completion ask(HttpConnection& connection, ServedRequest& request);
+  void begin();
   void end(ServedRequest& request, const Completion& completion);
 
   const BenchTarget& target_;
@@ -47,8 +50,12 @@ class Runner {
   LoadRequestForm form_;
   HttpCrew crew_;
   ServingRun run_;
-  LoadClock::time_point start_;
   const InterruptWatch* watch_ = nullptr;
+
+  std::mutex mutex_;  // guards the next two until the run has begun
+  std::condition_variable begun_changed_;
+  bool begun_ = false;
+  LoadClock::time_point start_;
 };
 
 Completion Runner::ask(HttpConnection& connection, ServedRequest& r) {
@@ -56,6 +63,10 @@ Completion Runner::ask(HttpConnection& connection, ServedRequest& r) {
   r.input_len = static_cast<int>(prompt.ids.empty() ? prompt.text.size() / 2 : prompt.ids.size());
   r.output_len = prompt.output_len;
   const std::string body = load_body(form_, prompt);
+  {
+    std::unique_lock lock(mutex_);
+    begun_changed_.wait(lock, [&] { return begun_; });
+  }
   const double now = seconds_since(start_);
   r.due = load_.max_concurrency > 0 ? std::max(r.scheduled, now) : r.scheduled;
   if (!crew_.pause(r.due - now)) {
@@ -86,6 +97,15 @@ Completion Runner::ask(HttpConnection& connection, ServedRequest& r) {
   return {};
 }
 
+// Once all threads are there with their first request at hand: to start a thousand of them takes a
+// time that no latency should hold.
+void Runner::begin() {
+  const std::lock_guard lock(mutex_);
+  start_ = LoadClock::now();
+  begun_ = true;
+  begun_changed_.notify_all();
+}
+
 void Runner::end(ServedRequest& r, const Completion& completion) {
   // A request that the crew never asked: `sent` stays at 0.
   if (r.completed() && !r.first_token) {
@@ -108,10 +128,12 @@ ServingRun Runner::run() {
   {
     const InterruptWatch watch(hooks_.interrupted, [this] { crew_.stop(); });
     watch_ = &watch;
-    start_ = LoadClock::now();
-    crew_.run(arrivals.size(), connections, [&](std::size_t index, const Completion& completion) {
-      end(run_.requests[index], completion);
-    });
+    crew_.run(
+        arrivals.size(), connections,
+        [&](std::size_t index, const Completion& completion) {
+          end(run_.requests[index], completion);
+        },
+        [&] { begin(); });
     run_.interrupted = watch.seen();
   }
   for (const ServedRequest& r : run_.requests) run_.duration = std::max(run_.duration, r.end);

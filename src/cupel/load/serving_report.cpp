@@ -125,6 +125,11 @@ std::string notes(std::span<const ServingResult> results) {
       }
       text += fmt::format("; {:.2f} tokens an event\n", m.tokens_per_event);
     }
+    if (m.cached_input > 0) {
+      text +=
+          "    the server had some prompts in its cache: from an earlier run with this seed? "
+          "(--flush-cache or another --seed)\n";
+    }
     if (m.short_outputs > 0) {
       text += fmt::format("    answers shorter than asked for: {}\n", m.short_outputs);
     }
