@@ -89,6 +89,7 @@ ProbeFigure probe_figure(const ProbeResult& result) {
     return figure;
   }
   std::vector<double> faults;
+  faults.reserve(n);
   for (const ProbeItem& item : result.items) faults.push_back(item.fault);
   const Interval i = mean_interval(faults, 0.95);
   figure.interval95 = {k * i.low, k * i.high};

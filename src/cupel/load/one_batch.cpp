@@ -93,6 +93,7 @@ void OneBatchBench::ask(OneBatchResult& result) {
                           .range_ratio = 1,
                           .vocabulary = options_.vocabulary};
   std::vector<LoadPrompt> prompts;
+  prompts.reserve(static_cast<std::size_t>(c.batch_size));
   for (int i = 0; i < c.batch_size; ++i) {
     prompts.push_back(draw_prompt(workload, request_seed(result.prompt_seed, 0, i)));
   }

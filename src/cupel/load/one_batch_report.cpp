@@ -47,7 +47,7 @@ ordered_json head(const char* kind, const OneBatchCase& c, const std::string& ru
 
 std::string line(ordered_json record, const BenchConditions& conditions) {
   record.update(to_json(conditions));
-  return record.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return json_line(record);
 }
 
 bool same(const OneBatchCase& a, const OneBatchCase& b) {

@@ -52,6 +52,10 @@ nlohmann::ordered_json to_json(const BenchConditions& c) {
           {"server", c.server}, {"build", c.build}, {"seed", c.seed}};
 }
 
+std::string json_line(const nlohmann::ordered_json& record) {
+  return record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 std::string utc_now() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};

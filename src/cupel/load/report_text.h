@@ -23,6 +23,9 @@ std::string describe(const BenchConditions& conditions);
 // The members "url", "api", "model", "server", "build" and "seed".
 nlohmann::ordered_json to_json(const BenchConditions& conditions);
 
+// A record without the newline; ill-formed UTF-8 of servers becomes U+FFFD.
+std::string json_line(const nlohmann::ordered_json& record);
+
 // Now, "2026-12-01T04:14:14Z".
 std::string utc_now();
 

@@ -112,7 +112,6 @@ void Runner::end(ServedRequest& r, const Completion& completion) {
     r.reason = kNotSentReason;
     r.error = completion.error;
   }
-  if (r.reason == kNoConnectionReason) run_.lost = true;
   if (hooks_.done) hooks_.done(r);
 }
 
@@ -136,7 +135,15 @@ ServingRun Runner::run() {
         [&] { begin(); });
     run_.interrupted = watch.seen();
   }
-  for (const ServedRequest& r : run_.requests) run_.duration = std::max(run_.duration, r.end);
+  bool answered = false, given_up = false;
+  for (const ServedRequest& r : run_.requests) {
+    run_.duration = std::max(run_.duration, r.end);
+    answered = answered || r.completed();
+    given_up = given_up || r.reason == kNotSentReason;
+    run_.lost = run_.lost || r.reason == kNoConnectionReason;
+  }
+  // One connection that a busy server refuses is no lost server.
+  run_.lost = run_.lost && !run_.interrupted && (given_up || !answered);
   return std::move(run_);
 }
 

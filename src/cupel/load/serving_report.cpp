@@ -72,10 +72,6 @@ ordered_json load_json(const ServingLoad& load) {
           {"ignore_eos", load.ignore_eos}};
 }
 
-std::string dumped(const ordered_json& record) {
-  return record.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
-}
-
 // "2 status 503, 1 timeout".
 std::string listed(const std::map<std::string, int>& failed) {
   std::string text;
@@ -175,31 +171,31 @@ std::string serving_record(const ServingResult& r, const BenchConditions& condit
   record["cache_flushed"] = r.cache_flushed;
   record["ended"] = utc_now();
   record.update(to_json(conditions));
-  return dumped(record);
+  return json_line(record);
 }
 
 std::string request_record(const ServedRequest& r, int repeat, const std::string& run_name) {
   ordered_json first = nullptr;
   if (r.first_token) first = *r.first_token - r.due;
-  return dumped({{"kind", "request"},
-                 {"run_name", run_name},
-                 {"repeat", repeat},
-                 {"index", r.index},
-                 {"scheduled", r.scheduled},
-                 {"due", r.due},
-                 {"sent", r.sent},
-                 {"ttft", first},
-                 {"latency", r.end - r.due},
-                 {"itls", r.gaps},
-                 {"input_len", r.input_len},
-                 {"prompt_tokens", r.prompt_tokens},
-                 {"cached_tokens", r.cached_tokens},
-                 {"output_len", r.output_len},
-                 {"completion_tokens", r.completion_tokens},
-                 {"events", r.events},
-                 {"success", r.completed()},
-                 {"reason", r.reason},
-                 {"error", r.error}});
+  return json_line({{"kind", "request"},
+                    {"run_name", run_name},
+                    {"repeat", repeat},
+                    {"index", r.index},
+                    {"scheduled", r.scheduled},
+                    {"due", r.due},
+                    {"sent", r.sent},
+                    {"ttft", first},
+                    {"latency", r.end - r.due},
+                    {"itls", r.gaps},
+                    {"input_len", r.input_len},
+                    {"prompt_tokens", r.prompt_tokens},
+                    {"cached_tokens", r.cached_tokens},
+                    {"output_len", r.output_len},
+                    {"completion_tokens", r.completion_tokens},
+                    {"events", r.events},
+                    {"success", r.completed()},
+                    {"reason", r.reason},
+                    {"error", r.error}});
 }
 
 std::string serving_summary(std::span<const ServingResult> results,
@@ -213,7 +209,7 @@ std::string serving_summary(std::span<const ServingResult> results,
   record["failed"] = failed;
   record["figures"] = summary_json(all_figures(results));
   record.update(to_json(conditions));
-  return dumped(record);
+  return json_line(record);
 }
 
 std::string serving_table(std::span<const ServingResult> results) {

@@ -1,7 +1,5 @@
 #include "cupel/load/stream_event.h"
 
-#include <utility>
-
 #include "cupel/eval/protocol_parts.h"
 
 namespace cupel {
@@ -63,7 +61,7 @@ std::vector<StreamEvent> read_stream_events(Api api, const std::string& data,
     if (const json* usage = find_member(part, "usage")) {
       StreamEvent whole;
       whole.usage = read_usage(*usage);
-      events.push_back(std::move(whole));
+      events.push_back(whole);
     }
   });
   return events;

@@ -1,7 +1,6 @@
 #include "cupel/load/stream_times.h"
 
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
