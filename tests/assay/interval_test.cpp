@@ -1,5 +1,8 @@
 #include "cupel/assay/interval.h"
 
+#include <cmath>
+#include <vector>
+
 #include "assay/golden_values.h"
 #include <gtest/gtest.h>
 
@@ -16,6 +19,15 @@ TEST(Interval, AgreesWithStatsmodels) {
     EXPECT_NEAR(e.low, g.exact_low, 1e-9);
     EXPECT_NEAR(e.high, g.exact_high, 1e-9);
   }
+}
+
+// scipy.stats.t.interval(0.95, 4, mean, sem) of these values.
+TEST(Interval, OfAMeanByStudentsT) {
+  const std::vector<double> values = {9.1, 10.4, 9.7, 10.9, 10.2};
+  const Interval i = mean_interval(values, 0.95);
+  EXPECT_NEAR((i.low + i.high) / 2, 10.06, 1e-12);
+  EXPECT_NEAR(i.high - 10.06, 2.7764451051977987 * std::sqrt(0.473 / 5), 1e-9);
+  EXPECT_NEAR(students_t_quantile(0.975, 1), 12.706204736, 1e-8);
 }
 
 TEST(Normal, QuantilesOfTheRule) {

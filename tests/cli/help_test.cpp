@@ -23,9 +23,8 @@ const std::vector<std::string> kRunFlags = {"--temperature", "--repeats", "--see
 const std::vector<std::string> kProbeFlags = {
     "--probe-prompts", "--nll-texts",  "--phase-template", "--filler", "--longest",
     "--copy-template", "--copy-sizes", "--copy-prompts",   "--scripts"};
-const std::vector<std::string> kEndpointFlags = {"--endpoint",    "--api",      "--served-model",
-                                                 "--api-key-env", "--timeout",  "--retries",
-                                                 "--stream",      "--logprobs", "--launch-id"};
+const std::vector<std::string> kConnectionFlags = {"--endpoint", "--api", "--served-model",
+                                                   "--api-key-env", "--timeout"};
 
 const std::vector<std::string> kReportFlags = {"--report-markdown", "--report-json",
                                                "--report-junit", "--report-html", "--history"};
@@ -35,11 +34,19 @@ std::vector<std::string> operator+(std::vector<std::string> a, const std::vector
   return a;
 }
 
+const std::vector<std::string> kEndpointFlags =
+    kConnectionFlags +
+    std::vector<std::string>{"--retries", "--stream", "--logprobs", "--launch-id"};
+const std::vector<std::string> kBenchFlags =
+    kConnectionFlags + std::vector<std::string>{"--vocabulary", "--seed", "--repeats",
+                                                "--run-name",   "--json", "--markdown"};
+
 const std::map<std::string, std::vector<std::string>> kFlags = {
     {"assay", kEngineFlags + kPromptFlags + kRunFlags + kProbeFlags + kEndpointFlags +
                   std::vector<std::string>{"--reference", "--margin", "--until-decided", "--looks",
                                            "--bound", "--probe"} +
                   kReportFlags},
+    {"bench", {}},
     {"eval", kEngineFlags + kPromptFlags + kRunFlags + kEndpointFlags},
     {"fetch", {"--url", "--sha256"}},
     {"generate",
@@ -98,6 +105,17 @@ const std::map<std::string, std::vector<std::string>> kAssayFlags = {
     {"plan", {"--items", "--accuracy", "--unstable", "--margin", "--cells", "--looks"}},
 };
 
+const std::map<std::string, std::vector<std::string>> kBenchCommandFlags = {
+    {"one-batch",
+     kBenchFlags + std::vector<std::string>{"--batch-size", "--input-len", "--output-len",
+                                            "--skip-warmup", "--dollars-per-hour"}},
+    {"serving",
+     kBenchFlags + std::vector<std::string>{"--num-prompts", "--request-rate", "--max-concurrency",
+                                            "--input-len", "--output-len", "--range-ratio",
+                                            "--warmup", "--flush-cache", "--no-ignore-eos",
+                                            "--requests"}},
+};
+
 // What the help says of each flag: name -> its text, of however many lines.
 std::map<std::string, std::string> described_flags(const std::string& help) {
   std::map<std::string, std::string> flags;
@@ -137,6 +155,7 @@ void expect_flags(const std::vector<std::string>& words, const std::vector<std::
 TEST(Help, EveryFlagWithItsDefault) {
   for (const auto& [command, names] : kFlags) expect_flags({command}, names);
   for (const auto& [command, names] : kAssayFlags) expect_flags({"assay", command}, names);
+  for (const auto& [command, names] : kBenchCommandFlags) expect_flags({"bench", command}, names);
 }
 
 TEST(Help, DefaultsAreTheDocumentedOnes) {

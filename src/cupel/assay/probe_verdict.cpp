@@ -19,10 +19,6 @@ double scale(ProbeKind kind) {
   return kind == ProbeKind::kNll ? 1 : 100;
 }
 
-double t_quantile(double p, std::size_t items) {
-  return quantile(boost::math::students_t(static_cast<double>(items - 1)), p);
-}
-
 // Prompts of the probe phase have the lengths that the target counts: one that counts a
 // begin-of-sentence token more is asked a few others.
 void keep_common(ProbeResult& a, ProbeResult& b) {
@@ -86,18 +82,17 @@ ProbeFigure probe_figure(const ProbeResult& result) {
   ProbeFigure figure;
   const double k = scale(result.kind);
   if (n == 0) return figure;
-  const double mean = sum / static_cast<double>(n);
-  figure.mean = k * mean;
+  figure.mean = k * sum / static_cast<double>(n);
   if (shares || n < 2) {
     const Interval i = wilson(std::llround(sum), static_cast<std::int64_t>(n), 0.95);
     figure.interval95 = {k * i.low, k * i.high};
     return figure;
   }
-  double squares = 0;
-  for (const ProbeItem& item : result.items) squares += (item.fault - mean) * (item.fault - mean);
-  const double error = std::sqrt(squares / static_cast<double>(n - 1) / static_cast<double>(n));
-  const double half = k * t_quantile(0.975, n) * error;
-  figure.interval95 = {figure.mean - half, figure.mean + half};
+  std::vector<double> faults;
+  faults.reserve(n);
+  for (const ProbeItem& item : result.items) faults.push_back(item.fault);
+  const Interval i = mean_interval(faults, 0.95);
+  figure.interval95 = {k * i.low, k * i.high};
   return figure;
 }
 
@@ -128,7 +123,7 @@ ProbeComparison compare_probes(const ProbeResult& all_of_reference,
   c.standard_error =
       c.kind == ProbeKind::kNll ? std::sqrt(spread / (n - 1) / n) : k * std::sqrt(spread + 2) / n;
   const auto around = [&](double p) {
-    const double half = t_quantile(p, reference.items.size()) * c.standard_error;
+    const double half = students_t_quantile(p, n - 1) * c.standard_error;
     return Interval{c.loss - half, c.loss + half};
   };
   c.bounds = around(1 - kAlpha);

@@ -16,6 +16,7 @@ using Run = std::function<ExitCode()>;
 
 // Each adds its subcommand to `app`; parsing it sets `run`.
 void add_assay_command(CLI::App& app, Run& run);
+void add_bench_command(CLI::App& app, Run& run);
 void add_eval_command(CLI::App& app, Run& run);
 void add_fetch_command(CLI::App& app, Run& run);
 void add_generate_command(CLI::App& app, Run& run);

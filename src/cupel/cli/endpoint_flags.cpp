@@ -11,7 +11,7 @@
 
 namespace cupel {
 
-void EndpointFlags::add(CLI::App& app) {
+void ConnectionFlags::add_connection(CLI::App& app) {
   app.add_option("--api", api,
                  "Interface of the server: completions (/v1/completions), chat "
                  "(/v1/chat/completions; the whole prompt as one user message, without the "
@@ -25,6 +25,19 @@ void EndpointFlags::add(CLI::App& app) {
   app.add_option("--timeout", timeout, "Seconds for one answer of a server")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+}
+
+std::string ConnectionFlags::api_key() const {
+  if (api_key_env.empty()) return {};
+  const char* key = std::getenv(api_key_env.c_str());
+  if (key == nullptr || *key == '\0') {
+    throw InputError("--api-key-env", "a variable that is set", api_key_env);
+  }
+  return key;
+}
+
+void EndpointFlags::add(CLI::App& app) {
+  add_connection(app);
   app.add_option("--retries", retries,
                  "Further tries of a request that a server failed at (no connection, reset, "
                  "timeout, status 429 or 5xx); never for a wrong answer")
@@ -41,22 +54,14 @@ void EndpointFlags::add(CLI::App& app) {
 }
 
 HttpTargetOptions EndpointFlags::options(const std::string& url) const {
-  HttpTargetOptions options{.url = url,
-                            .api = parse_api(api),
-                            .served_model = served_model,
-                            .api_key = {},
-                            .timeout_seconds = timeout,
-                            .retries = retries,
-                            .stream = stream,
-                            .logprobs = logprobs};
-  if (!api_key_env.empty()) {
-    const char* key = std::getenv(api_key_env.c_str());
-    if (key == nullptr || *key == '\0') {
-      throw InputError("--api-key-env", "a variable that is set", api_key_env);
-    }
-    options.api_key = key;
-  }
-  return options;
+  return {.url = url,
+          .api = parse_api(api),
+          .served_model = served_model,
+          .api_key = api_key(),
+          .timeout_seconds = timeout,
+          .retries = retries,
+          .stream = stream,
+          .logprobs = logprobs};
 }
 
 std::string EndpointFlags::launch() const {

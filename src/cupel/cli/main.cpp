@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(0, 1);
     cupel::Run run;
     cupel::add_assay_command(app, run);
+    cupel::add_bench_command(app, run);
     cupel::add_eval_command(app, run);
     cupel::add_fetch_command(app, run);
     cupel::add_generate_command(app, run);

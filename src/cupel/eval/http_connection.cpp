@@ -10,7 +10,7 @@
 #include <signal.h>
 #include <time.h>
 
-#include "cupel/base/fingerprint.h"
+#include "cupel/base/error.h"
 
 namespace cupel {
 namespace {
@@ -87,6 +87,20 @@ std::string describe_reply(const HttpReply& reply, std::string_view api_key) {
   const std::string body = first_bytes(without_key(reply.body, api_key));
   text += body.empty() ? ", an empty body" : fmt::format(": {}", body);
   return without_key(std::move(text), api_key);
+}
+
+HttpSettings checked_settings(const std::string& url, const std::string& api_key,
+                              double timeout_seconds) {
+  if (!(timeout_seconds > 0 && timeout_seconds <= 1e6)) {
+    throw InputError("--timeout", "seconds above 0 and at most 1e6",
+                     fmt::format("{}", timeout_seconds));
+  }
+  for (const char c : api_key) {
+    if (static_cast<unsigned char>(c) <= ' ' || static_cast<unsigned char>(c) >= 0x7f) {
+      throw InputError("API key", "printable ASCII without blanks", "another character");
+    }
+  }
+  return {.endpoint = parse_endpoint(url), .api_key = api_key, .timeout_seconds = timeout_seconds};
 }
 
 HttpConnection::HttpConnection(const HttpSettings& settings)
@@ -185,14 +199,29 @@ HttpReply HttpConnection::exchange(const std::string& method, const std::string&
   }
   if (late || (error != httplib::Error::Connection && elapsed() >= settings_.timeout_seconds)) {
     throw TransientError(
-        fmt::format("{}: no whole reply within {:g} s", url, settings_.timeout_seconds), true);
+        fmt::format("{}: no whole reply within {:g} s", url, settings_.timeout_seconds), true,
+        std::nullopt, FailureKind::kTimeout);
   }
   std::string what = reply.status != 0 ? "the reply was cut" : "the connection was closed or reset";
-  if (error == httplib::Error::Connection) what = "no connection";
-  if (error == httplib::Error::ConnectionTimeout) what = "no connection in time";
-  if (error == httplib::Error::SSLConnection) what = "no TLS connection";
-  if (error == httplib::Error::SSLServerVerification) what = "the certificate is not trusted";
-  throw TransientError(fmt::format("{}: {} ({})", url, what, httplib::to_string(error)), true);
+  auto kind = FailureKind::kNoConnection;
+  switch (error) {
+    case httplib::Error::Connection:
+      what = "no connection";
+      break;
+    case httplib::Error::ConnectionTimeout:
+      what = "no connection in time";
+      break;
+    case httplib::Error::SSLConnection:
+      what = "no TLS connection";
+      break;
+    case httplib::Error::SSLServerVerification:
+      what = "the certificate is not trusted";
+      break;
+    default:
+      kind = FailureKind::kCut;
+  }
+  throw TransientError(fmt::format("{}: {} ({})", url, what, httplib::to_string(error)), true,
+                       std::nullopt, kind);
 }
 
 }  // namespace cupel

@@ -16,22 +16,33 @@ class Client;
 
 namespace cupel {
 
+enum class FailureKind {
+  kServer,        // it says so, or replies what is no answer
+  kNoConnection,  // refused, or not in time
+  kCut,           // closed, reset or ended before the whole reply
+  kTimeout,
+};
+
 // The server or the way to it failed; the same request may succeed later.
 class TransientError : public std::runtime_error {
  public:
   TransientError(const std::string& what, bool unreachable,
-                 std::optional<double> retry_after_seconds = std::nullopt)
+                 std::optional<double> retry_after_seconds = std::nullopt,
+                 FailureKind kind = FailureKind::kServer)
       : std::runtime_error(what),
         unreachable_(unreachable),
-        retry_after_seconds_(retry_after_seconds) {}
+        retry_after_seconds_(retry_after_seconds),
+        kind_(kind) {}
 
   // Nothing answers, as opposed to one request that the server fails at.
   bool unreachable() const { return unreachable_; }
   std::optional<double> retry_after_seconds() const { return retry_after_seconds_; }
+  FailureKind kind() const { return kind_; }
 
  private:
   bool unreachable_;
   std::optional<double> retry_after_seconds_;
+  FailureKind kind_;
 };
 
 struct HttpReply {
@@ -46,6 +57,11 @@ struct HttpSettings {
   std::string api_key;           // sent as a bearer token unless empty; appears in no error
   double timeout_seconds = 600;  // for a whole reply
 };
+
+// Throws InputError for a URL that parse_endpoint() refuses, a time limit that is none, and a key
+// that cannot stand in a header line, which is not shown.
+HttpSettings checked_settings(const std::string& url, const std::string& api_key,
+                              double timeout_seconds);
 
 class HttpConnection {
  public:

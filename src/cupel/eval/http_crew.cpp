@@ -49,7 +49,7 @@ class HttpCrew::Joiner {
   Joiner(const Joiner&) = delete;
   Joiner& operator=(const Joiner&) = delete;
   ~Joiner() {
-    crew_.abandon();
+    crew_.stop();
     for (std::thread& thread : crew_.threads_) thread.join();
   }
 
@@ -57,7 +57,7 @@ class HttpCrew::Joiner {
   HttpCrew& crew_;
 };
 
-// Keeps a connection where abandon() finds it.
+// Keeps a connection where stop() finds it.
 class HttpCrew::Listed {
  public:
   Listed(HttpCrew& crew, HttpConnection& connection) : crew_(crew), connection_(connection) {
@@ -76,13 +76,15 @@ class HttpCrew::Listed {
   HttpConnection& connection_;
 };
 
-void HttpCrew::run(std::size_t count, int concurrency, const Done& done) {
+void HttpCrew::run(std::size_t count, int concurrency, const Done& done,
+                   const std::function<void()>& started) {
   if (count == 0) return;
   count_ = count;
   const std::size_t bound = concurrency > 0 ? static_cast<std::size_t>(concurrency) : count;
   {
     const Joiner joiner(*this);
     std::size_t to_start = allowed_connections(std::min(count, bound));
+    bool told = !started;
     std::unique_lock lock(mutex_);
     // Answers go out before further threads start: a thousand of them take their time.
     while (true) {
@@ -95,6 +97,11 @@ void HttpCrew::run(std::size_t count, int concurrency, const Done& done) {
       } else if (to_start > 0 && may_ask()) {
         --to_start;
         if (!start_thread()) to_start = 0;
+      } else if (!told) {
+        told = true;
+        lock.unlock();
+        started();
+        lock.lock();
       } else if (working_ > 0) {
         changed_.wait(lock, [&] { return !ended_.empty() || working_ == 0; });
       } else {
@@ -177,7 +184,10 @@ Completion HttpCrew::persist(HttpConnection& connection, std::size_t index, Back
       const std::lock_guard lock(mutex_);
       const std::string what = fmt::format("{} (tries: {})", error.what(), retry + 1);
       // One request that the server always fails at is no lost server.
-      if (error.unreachable() && answers_ == answers_before && lost_.empty()) lost_ = what;
+      if (error.unreachable() && answers_ == answers_before && lost_.empty()) {
+        lost_ = what;
+        ending_.notify_all();
+      }
       return failure(what, retry);
     }
   }
@@ -190,7 +200,13 @@ bool HttpCrew::sleep(double seconds) {
                            [&] { return abandoned_ || mistake_ != nullptr; });
 }
 
-void HttpCrew::abandon() {
+bool HttpCrew::pause(double seconds) {
+  std::unique_lock lock(mutex_);
+  return !ending_.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [&] { return abandoned_ || mistake_ != nullptr || !lost_.empty(); });
+}
+
+void HttpCrew::stop() {
   const std::lock_guard lock(mutex_);
   if (working_ == 0) return;
   abandoned_ = true;

@@ -36,8 +36,15 @@ class HttpCrew {
       : settings_(settings), rule_(rule), ask_(std::move(ask)) {}
 
   // Requests 0 to count - 1, at most `concurrency` at a time (0 = all). `done` runs in the calling
-  // thread.
-  void run(std::size_t count, int concurrency, const Done& done);
+  // thread, and so does `started`, once, when there are as many threads as there will be.
+  void run(std::size_t count, int concurrency, const Done& done,
+           const std::function<void()>& started = {});
+
+  // Ends the run: those under way fail, those not asked yet are reported as such. From any thread.
+  void stop();
+
+  // For an Ask that is to begin later. False if the run ends meanwhile or the server is given up.
+  bool pause(double seconds);
 
  private:
   class Joiner;
@@ -51,7 +58,6 @@ class HttpCrew {
   Completion persist(HttpConnection& connection, std::size_t index, Backoff& backoff);
   bool sleep(double seconds);
   void report(std::size_t index, Completion completion);
-  void abandon();
 
   const HttpSettings& settings_;
   RetryRule rule_;

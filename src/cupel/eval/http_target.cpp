@@ -37,21 +37,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-HttpSettings checked_settings(const HttpTargetOptions& o) {
-  if (!(o.timeout_seconds > 0 && o.timeout_seconds <= 1e6)) {
-    throw InputError("--timeout", "seconds above 0 and at most 1e6",
-                     fmt::format("{}", o.timeout_seconds));
-  }
+HttpSettings settings_of(const HttpTargetOptions& o) {
   if (o.retries < 0) throw InputError("--retries", "0 or more", std::to_string(o.retries));
-  for (const char c : o.api_key) {
-    // It goes into a header line; the value itself is not shown.
-    if (static_cast<unsigned char>(c) <= ' ' || static_cast<unsigned char>(c) >= 0x7f) {
-      throw InputError("API key", "printable ASCII without blanks", "another character");
-    }
-  }
-  return {.endpoint = parse_endpoint(o.url),
-          .api_key = o.api_key,
-          .timeout_seconds = o.timeout_seconds};
+  return checked_settings(o.url, o.api_key, o.timeout_seconds);
 }
 
 // Runs `action` until it succeeds or used up its tries, in the calling thread.
@@ -75,7 +63,7 @@ auto with_retries(const HttpTargetOptions& options, const Action& action) {
 }  // namespace
 
 HttpTarget::HttpTarget(const HttpTargetOptions& options)
-    : http_(checked_settings(options)), options_(options), protocol_(protocol(options.api)) {
+    : http_(settings_of(options)), options_(options), protocol_(protocol(options.api)) {
   HttpConnection connection(http_);
   identity_ = with_retries(options_, [&] {
     return ask_identity(connection, http_, options_.api, options_.served_model);
@@ -142,7 +130,7 @@ Completion HttpTarget::ask(HttpConnection& connection, const CompletionRequest& 
     protocol_.read(reply.body, false, source, answer);
   }
   if (!answer.stop_reason || !(ended || answer.usage)) {
-    throw TransientError(where + ": the stream was cut", true);
+    throw TransientError(where + ": the stream was cut", true, std::nullopt, FailureKind::kCut);
   }
   if (!answer.usage) throw InputError(where, "token counts (usage)", "a reply without them");
 

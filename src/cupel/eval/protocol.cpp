@@ -26,7 +26,8 @@ json parse_part(const std::string& part, const std::string& where, const std::st
     const auto* syntax = dynamic_cast<const json::parse_error*>(&error);
     if (first != std::string::npos && part[first] == '{' && syntax != nullptr &&
         syntax->byte > part.size()) {
-      throw TransientError(where + ": the reply was cut: " + shown, true);
+      throw TransientError(where + ": the reply was cut: " + shown, true, std::nullopt,
+                           FailureKind::kCut);
     }
     throw InputError(where, "JSON", shown.empty() ? "an empty body" : shown);
   }
@@ -60,11 +61,8 @@ void SmallestMargin::add_step(const std::vector<double>& logprobs) {
   }
 }
 
-namespace {
-
-// Parses a part and hands it to `reader`; whatever it finds wrong is told with the place.
-template <typename Reader>
-auto read_as(Api api, const std::string& part, const PartSource& source, const Reader& reader) {
+void read_object(Api api, const std::string& part, const PartSource& source,
+                 const std::function<void(const json&)>& reader) {
   const std::string shown = first_bytes(without_key(part.substr(0, kLookedAt), source.api_key));
   const json parsed = parse_part(part, source.url, shown);
   const auto wrong = [&](const std::string& why) {
@@ -74,7 +72,7 @@ auto read_as(Api api, const std::string& part, const PartSource& source, const R
   if (!parsed.is_object()) throw wrong("no object");
   check_error_member(parsed, source.url, shown);
   try {
-    return reader(parsed);
+    reader(parsed);
   } catch (const json::exception& error) {
     // "[json.exception.out_of_range.403] key 'choices' not found": without the library's name.
     const std::string what = error.what();
@@ -84,11 +82,10 @@ auto read_as(Api api, const std::string& part, const PartSource& source, const R
   }
 }
 
-}  // namespace
-
 void Protocol::read(const std::string& part, bool streamed, const PartSource& source,
                     Answer& answer) const {
-  read_as(api(), part, source, [&](const json& parsed) { read_part(parsed, streamed, answer); });
+  read_object(api(), part, source,
+              [&](const json& parsed) { read_part(parsed, streamed, answer); });
 }
 
 std::string Protocol::likelihood_body(const std::string&, const AskOptions&) const {
@@ -97,8 +94,10 @@ std::string Protocol::likelihood_body(const std::string&, const AskOptions&) con
 
 std::optional<TextLikelihood> Protocol::read_likelihood(const std::string& reply,
                                                         const PartSource& source) const {
-  return read_as(api(), reply, source,
-                 [&](const json& parsed) { return read_likelihood_part(parsed); });
+  std::optional<TextLikelihood> found;
+  read_object(api(), reply, source,
+              [&](const json& parsed) { found = read_likelihood_part(parsed); });
+  return found;
 }
 
 std::optional<TextLikelihood> Protocol::read_likelihood_part(const json&) const {

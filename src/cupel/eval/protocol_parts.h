@@ -1,6 +1,7 @@
 // What more than one interface has.
 #pragma once
 
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -15,6 +16,12 @@ class WrongPart : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// Parses a reply or an event and hands it to `reader`. Throws as Protocol::read() does, with the
+// place: for what is no JSON object, for the server's report of a failure, and for whatever
+// `reader` finds wrong (nlohmann's exceptions and WrongPart).
+void read_object(Api api, const std::string& part, const PartSource& source,
+                 const std::function<void(const nlohmann::json&)>& reader);
 
 // Why the answer ended. `matched` is what the server says beside "stop": the stop string, the id
 // of an end token, or null; nullptr where it says nothing, and a stop string is assumed. Throws

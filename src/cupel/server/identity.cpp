@@ -55,6 +55,7 @@ json server_info_json(const ServerContext& context) {
           {"max_queued_requests", engine.max_waiting},
           {"max_total_num_tokens", context.token_capacity},
           {"context_length", context.longest},
+          {"vocab_size", context.engine.config().vocab_size},
           {"disable_radix_cache", !engine.prefix_cache},
           {"enable_deterministic_inference", true},
           {"add_bos_token", context.options.add_bos},
