@@ -33,7 +33,7 @@ help:
 	@echo 'make check         install what is needed, build, run all tests'
 	@echo 'make check-browser the HTML report and the page of the server in headless Chromium, at the width of a laptop and a phone'
 	@echo 'make check-clients real clients from PyPI against cupel serve'
-	@echo 'make check-long    the full simulations of the statistics, about ten minutes on two cores'
+	@echo 'make check-long    the full simulations, contract, soak and load, about half an hour on two cores'
 	@echo 'make deps          install the packages (Debian 12, Ubuntu 24.04; root or sudo)'
 	@echo 'make build         release build in build/release'
 	@echo 'make sanitize      fast tests under the address and undefined-behaviour sanitizers'
@@ -83,7 +83,7 @@ check-clients: build
 	build/clients/bin/pip install -q -r tests/clients/requirements.txt
 	build/clients/bin/python tests/clients/check_clients.py build/release/bin/cupel build/clients-out
 
-# The last full output is kept: docs/calibration.log.
+# The last full outputs are kept: docs/calibration.log, docs/planted.log, docs/contract.log.
 check-long: deps build
 	cmake --build --preset release -j$(JOBS) --target long_tests
 	$(CTEST) --verbose --test-dir build/release -L long
