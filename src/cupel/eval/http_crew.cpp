@@ -15,6 +15,9 @@ namespace {
 
 // Descriptors beside the connections: records, standard streams, name lookup.
 constexpr std::size_t kOtherDescriptors = 64;
+// A connection can be broken off once it is there: a thread that is about to make one when the run
+// is stopped is met by the next time.
+constexpr std::chrono::milliseconds kBreakOffAgain{20};
 
 Completion failure(const std::string& what, int retries) {
   Completion completion;
@@ -49,7 +52,14 @@ class HttpCrew::Joiner {
   Joiner(const Joiner&) = delete;
   Joiner& operator=(const Joiner&) = delete;
   ~Joiner() {
-    crew_.stop();
+    {
+      std::unique_lock lock(crew_.mutex_);
+      crew_.abandon();
+      while (crew_.working_ > 0) {
+        crew_.break_off();
+        crew_.changed_.wait_for(lock, kBreakOffAgain, [&] { return crew_.working_ == 0; });
+      }
+    }
     for (std::thread& thread : crew_.threads_) thread.join();
   }
 
@@ -102,8 +112,11 @@ void HttpCrew::run(std::size_t count, int concurrency, const Done& done,
         lock.unlock();
         started();
         lock.lock();
+      } else if (working_ > 0 && abandoned_) {
+        break_off();
+        changed_.wait_for(lock, kBreakOffAgain, [&] { return !ended_.empty() || working_ == 0; });
       } else if (working_ > 0) {
-        changed_.wait(lock, [&] { return !ended_.empty() || working_ == 0; });
+        changed_.wait(lock, [&] { return !ended_.empty() || working_ == 0 || abandoned_; });
       } else {
         break;
       }
@@ -209,9 +222,18 @@ bool HttpCrew::pause(double seconds) {
 void HttpCrew::stop() {
   const std::lock_guard lock(mutex_);
   if (working_ == 0) return;
+  abandon();
+  break_off();
+}
+
+void HttpCrew::abandon() {
   abandoned_ = true;
-  for (HttpConnection* connection : connections_) connection->stop();
   ending_.notify_all();
+  changed_.notify_all();
+}
+
+void HttpCrew::break_off() {
+  for (HttpConnection* connection : connections_) connection->stop();
 }
 
 }  // namespace cupel

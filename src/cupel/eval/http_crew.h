@@ -50,9 +50,11 @@ class HttpCrew {
   class Joiner;
   class Listed;
 
-  // The first two with the lock held.
+  // The first four with the lock held.
   bool start_thread();
   bool may_ask() const;
+  void abandon();
+  void break_off();
   void work(std::uint64_t seed);
   std::optional<std::size_t> next();
   Completion persist(HttpConnection& connection, std::size_t index, Backoff& backoff);
