@@ -9,6 +9,11 @@
 
 namespace cupel {
 
+// Zeroed pages of a map of their own, huge pages where they fit, from a multiple of 2 MiB on.
+// unmap_pages() gives them back to the system at once. Throws std::bad_alloc.
+void* map_pages(std::size_t bytes);
+void unmap_pages(void* pages, std::size_t bytes) noexcept;
+
 class AlignedBuffer {
  public:
   AlignedBuffer() = default;

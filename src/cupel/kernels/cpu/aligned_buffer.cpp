@@ -10,6 +10,7 @@ namespace cupel {
 namespace {
 
 constexpr std::size_t kLine = 64;
+constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 // Smaller buffers come from the allocator: a map of its own costs a page at least.
@@ -19,9 +20,11 @@ std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// A map that starts at a multiple of a huge page; what was mapped around it is given back.
-std::uint8_t* map_aligned(std::size_t bytes) {
-  const std::size_t length = round_up(bytes, 4096);
+}  // namespace
+
+// A larger map, of which what lies around the pages is given back.
+void* map_pages(std::size_t bytes) {
+  const std::size_t length = round_up(bytes, kPage);
   void* map = ::mmap(nullptr, length + kHugePage, PROT_READ | PROT_WRITE,
                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) throw std::bad_alloc();
@@ -34,12 +37,14 @@ std::uint8_t* map_aligned(std::size_t bytes) {
   return begin + lead;
 }
 
-}  // namespace
+void unmap_pages(void* pages, std::size_t bytes) noexcept {
+  ::munmap(pages, round_up(bytes, kPage));
+}
 
 AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_(bytes) {
   if (bytes == 0) return;
   if (bytes >= kOwnMap) {
-    data_ = map_aligned(bytes);
+    data_ = static_cast<std::uint8_t*>(map_pages(bytes));
     return;
   }
   data_ = static_cast<std::uint8_t*>(std::aligned_alloc(kLine, round_up(bytes, kLine)));
@@ -49,7 +54,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_(bytes) {
 
 AlignedBuffer::~AlignedBuffer() {
   if (size_ >= kOwnMap) {
-    ::munmap(data_, round_up(size_, 4096));
+    unmap_pages(data_, size_);
   } else {
     std::free(data_);
   }

@@ -4,18 +4,29 @@
 #include <cstring>
 #include <new>
 
+#include "cupel/kernels/aligned_buffer.h"
 #include "cupel/kernels/cpu/packed_matrix.h"
 
 namespace cupel {
+namespace {
+
+// A step's large arrays have other sizes each time. In the heap the room between them stays, and a
+// server's peak rose by 180 MiB; maps of their own leave nothing behind. For smaller ones their
+// page faults cost more than they save.
+constexpr std::size_t kOwnMap = std::size_t{8} << 20;
+
+}  // namespace
 
 void* CpuExecutor::allocate(std::size_t bytes) {
+  if (bytes >= kOwnMap) return map_pages(bytes);
   constexpr std::size_t kLine = 64;
   void* memory = std::aligned_alloc(kLine, (bytes + kLine - 1) / kLine * kLine);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
-void CpuExecutor::release(void* memory, std::size_t) noexcept {
+void CpuExecutor::release(void* memory, std::size_t bytes) noexcept {
+  if (bytes >= kOwnMap) return unmap_pages(memory, bytes);
   std::free(memory);
 }
 
