@@ -1,11 +1,9 @@
 #include "cupel/cli/report_flags.h"
 
-#include <chrono>
 #include <cstdio>
 #include <set>
 
 #include <CLI/CLI.hpp>
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "cupel/assay/report/html.h"
@@ -14,15 +12,10 @@
 #include "cupel/assay/report/markdown.h"
 #include "cupel/base/error.h"
 #include "cupel/base/file.h"
+#include "cupel/base/utc_time.h"
 
 namespace cupel {
 namespace {
-
-std::string now() {
-  return fmt::format(
-      "{:%Y-%m-%dT%H:%M:%SZ}",
-      fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
-}
 
 void check_writable(const std::string& flag, const std::string& path) {
   if (std::filesystem::is_directory(path)) throw InputError(flag, "a file", path + ", a folder");
@@ -83,7 +76,7 @@ void ReportFiles::write(AssayReport report) const {
       {&flags_.junit, render_junit},
       {&flags_.html, render_html}};
   std::fflush(stdout);
-  report.created_at = now();
+  report.created_at = utc_now();
   report.history = history_of(report, history_);
   std::string failures;
   for (const auto& [path, render] : all) {

@@ -1,8 +1,6 @@
 #include "cupel/load/report_text.h"
 
 #include <algorithm>
-#include <array>
-#include <ctime>
 
 #include <nlohmann/json.hpp>
 
@@ -54,14 +52,6 @@ nlohmann::ordered_json to_json(const BenchConditions& c) {
 
 std::string json_line(const nlohmann::ordered_json& record) {
   return record.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  std::array<char, 32> text{};
-  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
 }  // namespace cupel

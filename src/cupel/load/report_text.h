@@ -26,7 +26,4 @@ nlohmann::ordered_json to_json(const BenchConditions& conditions);
 // A record without the newline; ill-formed UTF-8 of servers becomes U+FFFD.
 std::string json_line(const nlohmann::ordered_json& record);
 
-// Now, "2026-12-01T04:14:14Z".
-std::string utc_now();
-
 }  // namespace cupel

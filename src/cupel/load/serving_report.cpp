@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cupel/assay/report/printable.h"
+#include "cupel/base/utc_time.h"
 #include "cupel/load/report_text.h"
 
 namespace cupel {
